@@ -1,0 +1,441 @@
+//! Acting as somebody else: how root does a user's work without a user's link or race reaching
+//! anything of root's.
+//!
+//! A [`Task`] is work inside one account's homes or on its service manager. [`perform`] does it in
+//! this process where we *are* that account, else in a helper: this same program, started through
+//! `/proc/self/exe`, which gives up root's ids before it reads anything but its arguments
+//! ([`become_account`]) and then speaks length-bounded JSON over a socket pair. The helper has an
+//! exact environment, no privileges to gain, limits, and a deadline; what it answers is hostile data
+//! for the parent. The list of tasks that a helper knows stands in `run/helper.rs`.
+
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Gid, Resource, Rlimit, Uid};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Kind, Result};
+use crate::world::{Account, World};
+
+/// The hidden subcommand that a helper is started with.
+pub const SUBCOMMAND: &str = "helper";
+
+/// No single message is larger: one file of a home is at most 8 MiB, and JSON text at most triples it.
+const MESSAGE_LIMIT: u32 = 32 << 20;
+
+/// A helper that needs more address space than this is under attack.
+const MEMORY_LIMIT: u64 = 2 << 30;
+
+/// How many descriptors a helper may have open.
+const DESCRIPTOR_LIMIT: u64 = 256;
+
+/// Work that is done as one account.
+pub trait Task: Serialize + DeserializeOwned {
+    /// What the helper is asked for by.
+    const VERB: &'static str;
+    /// What it tells while it works.
+    type Event: Serialize + DeserializeOwned;
+    /// What it ends with.
+    type Answer: Serialize + DeserializeOwned;
+
+    /// Does the work, as the account of `world`.
+    ///
+    /// # Errors
+    /// Only what makes the whole task impossible; what concerns one home or unit is in the answer.
+    fn perform(
+        self,
+        world: &World,
+        tell: &mut dyn FnMut(Self::Event) -> Result<()>,
+    ) -> Result<Self::Answer>;
+}
+
+#[derive(Serialize, Deserialize)]
+enum Message<E, A> {
+    Event(E),
+    Answer(A),
+    Failed { code: FailureCode, error: String },
+}
+
+#[derive(Serialize, Deserialize)]
+enum FailureCode {
+    Input,
+    Io,
+    Denied,
+    Deadline,
+    Protocol,
+}
+
+/// Does `task` as `account`: here where that is who we are, else in a helper of that account.
+///
+/// # Errors
+/// When the task as a whole failed, the helper could not be started, answered nonsense, or did not
+/// answer within `limit`.
+pub fn perform<T: Task>(
+    world: &World,
+    account: &Account,
+    task: T,
+    limit: Duration,
+    tell: &mut dyn FnMut(T::Event) -> Result<()>,
+) -> Result<T::Answer> {
+    if account.uid == world.account.uid {
+        return task.perform(world, tell);
+    }
+    let mut session = Session::start(world, account, task, limit)?;
+    loop {
+        match session.next()? {
+            Step::Event(event) => tell(event)?,
+            Step::Answer(answer) => return Ok(answer),
+        }
+    }
+}
+
+/// A helper at work. Dropping it ends the helper.
+#[derive(Debug)]
+pub struct Session<T> {
+    name: String,
+    child: Child,
+    channel: UnixStream,
+    deadline: Instant,
+    task: std::marker::PhantomData<T>,
+}
+
+/// What a helper said.
+#[derive(Debug)]
+pub enum Step<E, A> {
+    /// It goes on working.
+    Event(E),
+    /// It is done.
+    Answer(A),
+}
+
+impl<T: Task> Session<T> {
+    /// Starts a helper as `account` and hands it `task`.
+    ///
+    /// # Errors
+    /// When this process is not root, or the helper cannot be started.
+    pub fn start(world: &World, account: &Account, task: T, limit: Duration) -> Result<Self> {
+        let name = format!("helper for {} ({})", account.name, T::VERB);
+        if !world.is_root() {
+            return Err(Error::new(
+                Kind::Denied,
+                format!("{name}: only root can act as another user"),
+            ));
+        }
+        let groups: Vec<String> = account.groups()?.iter().map(u32::to_string).collect();
+        let (ours, theirs) = UnixStream::pair()
+            .map_err(|error| Error::io(format!("{name}: cannot make a socket pair"), error))?;
+        // `/proc/self/exe` is the file that runs, also when its path was replaced since (proc(5)).
+        let child = Command::new("/proc/self/exe")
+            .arg(SUBCOMMAND)
+            .arg(T::VERB)
+            .arg(account.uid.to_string())
+            .arg(account.gid.to_string())
+            .arg(groups.join(","))
+            .arg(&account.name)
+            .arg(&account.home)
+            .env_clear()
+            .env("HOME", &account.home)
+            .env("LANG", "C.UTF-8")
+            .env("PATH", "/usr/bin:/bin")
+            .current_dir("/")
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| Error::io(format!("cannot start the {name}"), error))?;
+        let mut session = Self {
+            name,
+            child,
+            channel: ours,
+            deadline: Instant::now() + limit,
+            task: std::marker::PhantomData,
+        };
+        session.arm()?;
+        write_message(&mut session.channel, &task).map_err(|error| session.failed(error))?;
+        Ok(session)
+    }
+
+    /// Waits for the next thing that the helper says.
+    ///
+    /// # Errors
+    /// When the deadline passed, the helper ended early, or what it said is not valid.
+    pub fn next(&mut self) -> Result<Step<T::Event, T::Answer>> {
+        self.arm()?;
+        let mut reader = Bounded {
+            channel: &self.channel,
+            deadline: self.deadline,
+        };
+        let message: Message<T::Event, T::Answer> =
+            read_message(&mut reader).map_err(|error| self.failed(error))?;
+        match message {
+            Message::Event(event) => Ok(Step::Event(event)),
+            Message::Answer(answer) => Ok(Step::Answer(answer)),
+            Message::Failed { code, error } => {
+                let kind = match code {
+                    FailureCode::Input => Kind::Input,
+                    FailureCode::Io => Kind::Io,
+                    FailureCode::Denied => Kind::Denied,
+                    FailureCode::Deadline => Kind::Deadline,
+                    FailureCode::Protocol => Kind::Protocol,
+                };
+                Err(Error::new(kind, format!("{}: {error}", self.name)))
+            }
+        }
+    }
+
+    /// No single read or write waits past the deadline.
+    fn arm(&self) -> Result<()> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(Error::new(
+                Kind::Deadline,
+                format!("{} did not answer in time", self.name),
+            ));
+        }
+        self.channel
+            .set_read_timeout(Some(left))
+            .and_then(|()| self.channel.set_write_timeout(Some(left)))
+            .map_err(|error| Error::io(format!("{}: cannot set a limit", self.name), error))
+    }
+
+    fn failed(&self, error: std::io::Error) -> Error {
+        let kind = match error.kind() {
+            std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut => Kind::Deadline,
+            std::io::ErrorKind::InvalidData => Kind::Protocol,
+            _ => Kind::Io,
+        };
+        let what = match kind {
+            Kind::Deadline => "did not answer in time",
+            Kind::Protocol => "answered with something that cannot be used",
+            _ => "ended early",
+        };
+        Error::new(kind, format!("{} {what}", self.name)).with_source(error)
+    }
+}
+
+impl<T> Drop for Session<T> {
+    fn drop(&mut self) {
+        // The helper's own end of work is the closed channel; the kill only cuts a hung one short.
+        let _ = self.channel.shutdown(std::net::Shutdown::Both);
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Reads with one deadline over all of a message, however slowly its bytes arrive.
+struct Bounded<'a> {
+    channel: &'a UnixStream,
+    deadline: Instant,
+}
+
+impl Read for Bounded<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(std::io::ErrorKind::TimedOut.into());
+        }
+        self.channel.set_read_timeout(Some(left))?;
+        (&mut &*self.channel).read(buffer)
+    }
+}
+
+/// What the hidden subcommand was started with, before any of it is believed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Invocation {
+    /// Which task.
+    pub verb: String,
+    /// As whom.
+    pub account: Account,
+    /// Every group of the account.
+    pub groups: Vec<u32>,
+}
+
+impl Invocation {
+    /// Reads the arguments that [`Session::start`] writes; `args` starts at the verb.
+    ///
+    /// # Errors
+    /// When they are not what `Session::start` writes.
+    pub fn parse(args: &[std::ffi::OsString]) -> Result<Self> {
+        let usage = || Error::new(Kind::Usage, "the helper is started by update itself");
+        let [verb, uid, gid, groups, name, home] = args else {
+            return Err(usage());
+        };
+        let text = |value: &std::ffi::OsString| value.to_str().map(str::to_owned).ok_or_else(usage);
+        let number = |value: &str| value.parse::<u32>().map_err(|_| usage());
+        Ok(Self {
+            verb: text(verb)?,
+            account: Account {
+                uid: number(&text(uid)?)?,
+                gid: number(&text(gid)?)?,
+                name: text(name)?,
+                home: home.into(),
+            },
+            groups: text(groups)?
+                .split(',')
+                .map(number)
+                .collect::<Result<_>>()?,
+        })
+    }
+}
+
+/// Gives up root's ids for good. Must be called before a second thread exists.
+///
+/// # Errors
+/// When any of it cannot be done: then nothing may be done at all.
+pub fn become_account(invocation: &Invocation) -> Result<()> {
+    let failed = |what: &str| {
+        let what = format!("cannot {what} for {}", invocation.account.name);
+        move |error: rustix::io::Errno| Error::io(what.clone(), error)
+    };
+    let uid = Uid::from_raw(invocation.account.uid);
+    let gid = Gid::from_raw(invocation.account.gid);
+    let groups: Vec<Gid> = invocation
+        .groups
+        .iter()
+        .copied()
+        .map(Gid::from_raw)
+        .collect();
+    // The raw calls change the calling thread alone (setresuid(2), "C library/kernel
+    // differences"); while there is one thread, that is the process. Groups go first: they need root.
+    rustix::thread::set_thread_groups(&groups).map_err(failed("set the groups"))?;
+    rustix::thread::set_thread_res_gid(gid, gid, gid).map_err(failed("set the group id"))?;
+    rustix::thread::set_thread_res_uid(uid, uid, uid).map_err(failed("set the user id"))?;
+    rustix::thread::set_no_new_privs(true).map_err(failed("renounce new privileges"))?;
+    // A change of ids clears this, so it comes after (prctl(2), PR_SET_PDEATHSIG).
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
+        .map_err(failed("follow the parent's death"))?;
+    for (resource, limit) in [
+        (Resource::As, MEMORY_LIMIT),
+        (Resource::Nofile, DESCRIPTOR_LIMIT),
+        (Resource::Core, 0),
+    ] {
+        let limit = Rlimit {
+            current: Some(limit),
+            maximum: Some(limit),
+        };
+        rustix::process::setrlimit(resource, limit).map_err(failed("set the limits"))?;
+    }
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+    if uid.as_raw() != 0
+        && rustix::thread::set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT).is_ok()
+    {
+        return Err(Error::new(Kind::Denied, "the user id could be taken back"));
+    }
+    Ok(())
+}
+
+/// Serves one task on the socket that is standard input, then returns.
+///
+/// # Errors
+/// When the socket cannot be used; failures of the task itself are answered.
+pub fn serve<T: Task>(world: &World) -> Result<()> {
+    let lost = |error: std::io::Error| Error::io("the helper lost its parent", error);
+    let fd = std::io::stdin()
+        .as_fd()
+        .try_clone_to_owned()
+        .map_err(lost)?;
+    let mut channel = UnixStream::from(fd);
+    let task: T = read_message(&mut channel).map_err(lost)?;
+    let mut events = channel.try_clone().map_err(lost)?;
+    let mut tell = |event: T::Event| {
+        write_message(&mut events, &Message::<T::Event, T::Answer>::Event(event)).map_err(lost)
+    };
+    let message = match task.perform(world, &mut tell) {
+        Ok(answer) => Message::Answer(answer),
+        Err(error) => Message::Failed {
+            code: match error.kind() {
+                Kind::Input | Kind::Usage => FailureCode::Input,
+                Kind::Denied | Kind::Refused => FailureCode::Denied,
+                Kind::Deadline | Kind::Locked => FailureCode::Deadline,
+                Kind::Protocol => FailureCode::Protocol,
+                Kind::Io => FailureCode::Io,
+            },
+            error: error.to_string(),
+        },
+    };
+    write_message::<Message<T::Event, T::Answer>>(&mut channel, &message).map_err(lost)
+}
+
+/// Blocks until the parent closes its end of the socket: how a helper holds something for as long
+/// as its parent lives.
+///
+/// # Errors
+/// When the socket cannot be read.
+pub fn wait_for_parent() -> Result<()> {
+    let mut byte = [0];
+    match std::io::stdin().read(&mut byte) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Error::io("the helper lost its parent", error)),
+    }
+}
+
+fn write_message<M: Serialize>(channel: &mut UnixStream, message: &M) -> std::io::Result<()> {
+    let invalid =
+        |error: serde_json::Error| std::io::Error::new(std::io::ErrorKind::InvalidData, error);
+    let body = serde_json::to_vec(message).map_err(invalid)?;
+    let length = u32::try_from(body.len())
+        .ok()
+        .filter(|length| *length <= MESSAGE_LIMIT)
+        .ok_or_else(|| std::io::Error::new(std::io::ErrorKind::InvalidData, "message too large"))?;
+    channel.write_all(&length.to_be_bytes())?;
+    channel.write_all(&body)
+}
+
+fn read_message<M: DeserializeOwned>(channel: &mut impl Read) -> std::io::Result<M> {
+    let mut length = [0; 4];
+    channel.read_exact(&mut length)?;
+    let length = u32::from_be_bytes(length);
+    if length > MESSAGE_LIMIT {
+        let text = format!("a message of {length} bytes");
+        return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, text));
+    }
+    // The buffer grows with what arrives, so a lying length costs nothing.
+    let mut body = Vec::new();
+    channel.take(u64::from(length)).read_to_end(&mut body)?;
+    if body.len() != length as usize {
+        return Err(std::io::ErrorKind::UnexpectedEof.into());
+    }
+    serde_json::from_slice(&body)
+        .map_err(|error| std::io::Error::new(std::io::ErrorKind::InvalidData, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn framed(length: u32, body: &[u8]) -> Vec<u8> {
+        [&length.to_be_bytes()[..], body].concat()
+    }
+
+    #[test]
+    fn a_message_that_lies_about_its_length_is_refused() {
+        for (bytes, kind) in [
+            (framed(u32::MAX, b"{}"), std::io::ErrorKind::InvalidData),
+            (framed(10, b"{}"), std::io::ErrorKind::UnexpectedEof),
+            (framed(2, b"{]"), std::io::ErrorKind::InvalidData),
+            (vec![0, 0], std::io::ErrorKind::UnexpectedEof),
+        ] {
+            let error = read_message::<serde_json::Value>(&mut &bytes[..]).expect_err("refused");
+            assert_eq!(error.kind(), kind, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn the_helpers_arguments_are_read_back_whole() {
+        let args: Vec<std::ffi::OsString> =
+            ["survey", "1001", "1002", "27,1002", "ann", "/home/ann"]
+                .map(Into::into)
+                .to_vec();
+        let invocation = Invocation::parse(&args).expect("they are valid");
+        assert_eq!(
+            (invocation.account.uid, invocation.account.gid),
+            (1001, 1002)
+        );
+        assert_eq!(invocation.groups, [27, 1002]);
+        assert!(Invocation::parse(&args[1..]).is_err());
+    }
+}
