@@ -14,6 +14,8 @@ pub mod selfreport;
 pub mod homes;
 pub mod installs;
 pub mod runtimes;
+#[cfg(test)]
+pub mod sample;
 
 /// One look at the machine.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -264,6 +266,8 @@ pub struct Unit {
     pub requires: Vec<String>,
     /// See `binds_to`.
     pub part_of: Vec<String>,
+    /// Whether every unit of these three lists is active; an inactive one may have stopped this one.
+    pub dependencies_active: bool,
     /// `RefuseManualStart=`.
     pub refuse_manual_start: bool,
     /// `RefuseManualStop=`.
