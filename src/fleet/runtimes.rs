@@ -173,7 +173,7 @@ fn python_arguments<'a>(app: &App, words: &'a [String]) -> Option<&'a [String]> 
 }
 
 /// A script of the application, or the file of one of its modules.
-fn is_program(app: &App, word: &str) -> bool {
+pub(super) fn is_program(app: &App, word: &str) -> bool {
     is_script(app, word)
         || app.command.modules.iter().any(|module| {
             let file = format!("{}.py", module.replace('.', "/"));
@@ -181,11 +181,14 @@ fn is_program(app: &App, word: &str) -> bool {
         })
 }
 
-fn is_script(app: &App, word: &str) -> bool {
-    app.command
-        .scripts
-        .iter()
-        .any(|script| script == file_name(word))
+pub(super) fn is_script(app: &App, word: &str) -> bool {
+    let name = file_name(word);
+    // Nix keeps the script as `.NAME-wrapped` beside the wrapper that sets its environment.
+    let name = name
+        .strip_prefix('.')
+        .and_then(|name| name.strip_suffix("-wrapped"))
+        .unwrap_or(name);
+    app.command.scripts.iter().any(|script| script == name)
 }
 
 fn file_name(word: &str) -> &str {
