@@ -45,7 +45,7 @@ pub const MANAGER_PATH: &str = "/org/freedesktop/systemd1";
 pub const MANAGER: &str = "org.freedesktop.systemd1.Manager";
 
 /// Signals that may wait for us between two calls. The reader stalls at more, until the next call.
-const QUEUE: NonZeroUsize = NonZeroUsize::new(1024).expect("is not zero");
+const QUEUE: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1023);
 
 /// A connection to one service manager.
 pub struct Bus {
