@@ -70,7 +70,11 @@ pub fn locate(app: &App, program: &Program) -> Option<Place> {
     for folder in &started.first {
         if let Some(package) = package_in(app, folder) {
             return Some(Place {
-                site: started.sites.iter().find(|site| is_described(app, site)).cloned(),
+                site: started
+                    .sites
+                    .iter()
+                    .find(|site| is_described(app, site))
+                    .cloned(),
                 package,
                 venv: started.venv,
             });
@@ -104,17 +108,30 @@ pub fn checkout_of(app: &App, root: &Path) -> Option<Place> {
         .into_iter()
         .flat_map(|venv| sites_below(venv, None))
         .find(|site| is_described(app, site));
-    Some(Place { package, venv, site })
+    Some(Place {
+        package,
+        venv,
+        site,
+    })
 }
 
 /// What a code tree says of itself.
 #[must_use]
 pub fn describe(app: &App, place: &Place) -> Install {
     let parent = place.package.parent().unwrap_or(&place.package);
-    let inside_site = place.site.as_deref().is_some_and(|site| same_folder(site, parent));
+    let inside_site = place
+        .site
+        .as_deref()
+        .is_some_and(|site| same_folder(site, parent));
     let tree = source_tree(parent);
-    let metadata = place.site.as_deref().and_then(|site| Metadata::find(app, site));
-    let git = tree.as_deref().filter(|_| !inside_site).and_then(git_folder);
+    let metadata = place
+        .site
+        .as_deref()
+        .and_then(|site| Metadata::find(app, site));
+    let git = tree
+        .as_deref()
+        .filter(|_| !inside_site)
+        .and_then(git_folder);
     let (path, kind) = if git.is_some() {
         (tree.clone().unwrap_or_default(), InstallKind::Git)
     } else {
@@ -126,7 +143,10 @@ pub fn describe(app: &App, place: &Place) -> Install {
         let kind = kind_of(&path, place.venv.as_deref(), metadata.as_ref());
         (path, kind)
     };
-    let own_release = tree.as_deref().filter(|_| !inside_site).and_then(declared_version);
+    let own_release = tree
+        .as_deref()
+        .filter(|_| !inside_site)
+        .and_then(declared_version);
     let changed = match (&git, &metadata) {
         (Some(git), _) => git_change(git),
         (None, Some(metadata)) if inside_site => change_of(metadata.folder.join("RECORD")),
@@ -149,7 +169,10 @@ pub fn describe(app: &App, place: &Place) -> Install {
 #[must_use]
 pub fn identifier(path: &Path) -> String {
     let digest = Sha256::digest(path.as_os_str().as_encoded_bytes());
-    digest[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+    digest[..8]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 /// What a command line starts with, and where its imports are looked up.
@@ -168,8 +191,14 @@ impl Started {
             let script = program.absolute(argv.first()?)?;
             (shebang(&script), Some(script))
         } else {
-            let script = argv.iter().skip(1).find(|word| runtimes::is_program(app, word));
-            (argv.first().cloned(), script.and_then(|script| program.absolute(script)))
+            let script = argv
+                .iter()
+                .skip(1)
+                .find(|word| runtimes::is_program(app, word));
+            (
+                argv.first().cloned(),
+                script.and_then(|script| program.absolute(script)),
+            )
         };
         let interpreter = word
             .and_then(|word| program.absolute(&word))
@@ -179,7 +208,11 @@ impl Started {
         let venv = venv_above(&interpreter)
             .or_else(|| program.exe.as_deref().and_then(venv_above))
             // `~/.local/bin/NAME` is often a link into the environment's own `bin`.
-            .or_else(|| script.as_deref().and_then(|script| venv_above(&resolved(script))));
+            .or_else(|| {
+                script
+                    .as_deref()
+                    .and_then(|script| venv_above(&resolved(script)))
+            });
         let mut first = Vec::new();
         let isolated = argv
             .iter()
@@ -192,7 +225,12 @@ impl Started {
         }
         if let Some(folder) = script_folder.filter(|_| !isolated) {
             // A module's own file: its package lies in the folder above.
-            first.extend(folder.parent().map(Path::to_path_buf).filter(|up| package_in(app, up).is_some()));
+            first.extend(
+                folder
+                    .parent()
+                    .map(Path::to_path_buf)
+                    .filter(|up| package_in(app, up).is_some()),
+            );
         }
         if !isolated && let Some(path) = program.variable("PYTHONPATH") {
             let entries = path.split(':').map(PathBuf::from);
@@ -208,7 +246,11 @@ impl Started {
             }
             None => {
                 let above = script_folder.and_then(Path::parent);
-                sites.extend(above.into_iter().flat_map(|prefix| sites_below(prefix, None)));
+                sites.extend(
+                    above
+                        .into_iter()
+                        .flat_map(|prefix| sites_below(prefix, None)),
+                );
                 sites.extend(system_sites(program, &interpreter));
             }
         }
@@ -218,7 +260,10 @@ impl Started {
 
 impl Program {
     fn variable(&self, name: &str) -> Option<&str> {
-        self.env.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        self.env
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
     }
 
     /// Where a word of the command line is, the way execvp(3) looks for it.
@@ -245,10 +290,18 @@ fn shebang(script: &Path) -> Option<String> {
     let bytes = read_bounded(script, SMALL_LIMIT, true).ok()?;
     let text = String::from_utf8_lossy(&bytes);
     let mut lines = text.lines();
-    let words: Vec<&str> = lines.next()?.strip_prefix("#!")?.split_whitespace().collect();
+    let words: Vec<&str> = lines
+        .next()?
+        .strip_prefix("#!")?
+        .split_whitespace()
+        .collect();
     let program = *words.first()?;
     if program.ends_with("/env") {
-        return words.iter().skip(1).find(|word| !word.starts_with('-')).map(|word| (*word).to_owned());
+        return words
+            .iter()
+            .skip(1)
+            .find(|word| !word.starts_with('-'))
+            .map(|word| (*word).to_owned());
     }
     if program.ends_with("/sh") {
         // Installers write this where the interpreter's path is too long for the kernel:
@@ -274,7 +327,8 @@ fn shares_system_packages(venv: &Path) -> bool {
     read_bounded(&venv.join("pyvenv.cfg"), SMALL_LIMIT, true).is_ok_and(|bytes| {
         String::from_utf8_lossy(&bytes).lines().any(|line| {
             line.split_once('=').is_some_and(|(key, value)| {
-                key.trim() == "include-system-site-packages" && value.trim().eq_ignore_ascii_case("true")
+                key.trim() == "include-system-site-packages"
+                    && value.trim().eq_ignore_ascii_case("true")
             })
         })
     })
@@ -326,14 +380,14 @@ fn sites_below(prefix: &Path, version: Option<&str>) -> Vec<PathBuf> {
 
 fn package_in(app: &App, folder: &Path) -> Option<PathBuf> {
     let package = folder.join(&app.code.package);
-    (!app.code.package.is_empty() && package.join("__init__.py").is_file()).then(|| resolved(&package))
+    (!app.code.package.is_empty() && package.join("__init__.py").is_file())
+        .then(|| resolved(&package))
 }
 
 /// A package that lies elsewhere: an editable install's source, by its metadata or a `.pth` line.
 fn linked_package(app: &App, site: &Path) -> Option<PathBuf> {
-    let below = |folder: &Path| {
-        package_in(app, folder).or_else(|| package_in(app, &folder.join("src")))
-    };
+    let below =
+        |folder: &Path| package_in(app, folder).or_else(|| package_in(app, &folder.join("src")));
     let by_metadata = Metadata::find(app, site)
         .and_then(|metadata| metadata.source())
         .and_then(|source| below(&source));
@@ -366,7 +420,12 @@ struct Metadata {
 impl Metadata {
     /// The one that was written last, should an interrupted installer have left two.
     fn find(app: &App, site: &Path) -> Option<Self> {
-        let wanted: Vec<String> = app.code.distributions.iter().map(|name| normalized(name)).collect();
+        let wanted: Vec<String> = app
+            .code
+            .distributions
+            .iter()
+            .map(|name| normalized(name))
+            .collect();
         names_in(site)
             .into_iter()
             .filter_map(|entry| {
@@ -376,7 +435,9 @@ impl Metadata {
                     version: version.to_owned(),
                 })
             })
-            .max_by_key(|found| change_of(found.folder.join("RECORD")).map(|changed| changed.at_nanos))
+            .max_by_key(|found| {
+                change_of(found.folder.join("RECORD")).map(|changed| changed.at_nanos)
+            })
     }
 
     fn installer(&self) -> String {
@@ -389,7 +450,10 @@ impl Metadata {
     fn source(&self) -> Option<PathBuf> {
         let bytes = read_bounded(&self.folder.join("direct_url.json"), SMALL_LIMIT, true).ok()?;
         let value: serde_json::Value = serde_json::from_slice(&bytes).ok()?;
-        value.pointer("/dir_info/editable")?.as_bool().filter(|editable| *editable)?;
+        value
+            .pointer("/dir_info/editable")?
+            .as_bool()
+            .filter(|editable| *editable)?;
         let path = value.get("url")?.as_str()?.strip_prefix("file://")?;
         Some(PathBuf::from(percent_decoded(path)))
     }
@@ -429,11 +493,18 @@ fn normalized(name: &str) -> String {
 
 /// The source tree that a package outside of installed packages belongs to.
 fn source_tree(parent: &Path) -> Option<PathBuf> {
-    let above = parent.file_name().filter(|name| *name == "src").and_then(|_| parent.parent());
+    let above = parent
+        .file_name()
+        .filter(|name| *name == "src")
+        .and_then(|_| parent.parent());
     [Some(parent), above]
         .into_iter()
         .flatten()
-        .find(|folder| ["pyproject.toml", ".git", "setup.py"].iter().any(|name| folder.join(name).exists()))
+        .find(|folder| {
+            ["pyproject.toml", ".git", "setup.py"]
+                .iter()
+                .any(|name| folder.join(name).exists())
+        })
         .map(Path::to_path_buf)
 }
 
@@ -441,7 +512,13 @@ fn source_tree(parent: &Path) -> Option<PathBuf> {
 fn declared_version(tree: &Path) -> Option<String> {
     let bytes = read_bounded(&tree.join("pyproject.toml"), SMALL_LIMIT, true).ok()?;
     let document: toml_edit::DocumentMut = std::str::from_utf8(&bytes).ok()?.parse().ok()?;
-    Some(document.get("project")?.get("version")?.as_str()?.to_owned())
+    Some(
+        document
+            .get("project")?
+            .get("version")?
+            .as_str()?
+            .to_owned(),
+    )
 }
 
 /// The git folder of a checkout; a linked worktree names its own in a file (gitrepository-layout(5)).
@@ -462,12 +539,16 @@ fn git_change(git: &Path) -> Option<Changed> {
         return Some(changed);
     }
     let head = git.join("HEAD");
-    let branch = read_bounded(&head, SMALL_LIMIT, true).ok().and_then(|bytes| {
-        let text = String::from_utf8_lossy(&bytes);
-        let name = text.trim().strip_prefix("ref: ")?.to_owned();
-        (!Path::new(&name).components().any(|part| part == std::path::Component::ParentDir))
+    let branch = read_bounded(&head, SMALL_LIMIT, true)
+        .ok()
+        .and_then(|bytes| {
+            let text = String::from_utf8_lossy(&bytes);
+            let name = text.trim().strip_prefix("ref: ")?.to_owned();
+            (!Path::new(&name)
+                .components()
+                .any(|part| part == std::path::Component::ParentDir))
             .then(|| git.join(name))
-    });
+        });
     [Some(head), branch]
         .into_iter()
         .flatten()
@@ -505,7 +586,10 @@ fn kind_of(path: &Path, venv: Option<&Path>, metadata: Option<&Metadata>) -> Ins
         Some("pip") => InstallKind::Pip,
         Some("dpkg" | "debian") => InstallKind::Dpkg,
         // A container says so in a file of its own; nothing else put the code there.
-        _ if ["/.dockerenv", "/run/.containerenv"].iter().any(|file| Path::new(file).exists()) => {
+        _ if ["/.dockerenv", "/run/.containerenv"]
+            .iter()
+            .any(|file| Path::new(file).exists()) =>
+        {
             InstallKind::Image
         }
         _ => InstallKind::Unknown,
@@ -541,7 +625,9 @@ fn version_in(text: &str, pattern: &regex_lite::Regex, literal: &str) -> Option<
 
 /// The characters that every match of a pattern starts with.
 fn literal_start(pattern: &str) -> &str {
-    let end = pattern.find(|c| "\\.+*?()|[]{}^$".contains(c)).unwrap_or(pattern.len());
+    let end = pattern
+        .find(|c| "\\.+*?()|[]{}^$".contains(c))
+        .unwrap_or(pattern.len());
     // A quantifier makes the character before it optional.
     let quantified = pattern[end..].starts_with(['?', '*', '{', '|']);
     if pattern.contains('|') {
@@ -622,12 +708,21 @@ mod tests {
 
     /// A virtual environment the way an installer leaves it.
     fn venv(at: &Path, installer: &str) {
-        put(&at.join("pyvenv.cfg"), "home = /usr/bin\ninclude-system-site-packages = false\n");
+        put(
+            &at.join("pyvenv.cfg"),
+            "home = /usr/bin\ninclude-system-site-packages = false\n",
+        );
         put(&at.join("bin/python"), "");
-        put(&at.join("bin/hermes"), &format!("#!{}/bin/python\nimport sys\n", at.display()));
+        put(
+            &at.join("bin/hermes"),
+            &format!("#!{}/bin/python\nimport sys\n", at.display()),
+        );
         let site = at.join("lib/python3.11/site-packages");
         put(&site.join("hermes_cli/__init__.py"), "");
-        let source = format!("{}\nX = {{\n    \"_config_version\": 33,\n}}\n", "# é\n".repeat(100_000));
+        let source = format!(
+            "{}\nX = {{\n    \"_config_version\": 33,\n}}\n",
+            "# é\n".repeat(100_000)
+        );
         put(&site.join("hermes_cli/config.py"), &source);
         let info = site.join("hermes_agent-0.19.0.dist-info");
         put(&info.join("RECORD"), "");
@@ -658,7 +753,11 @@ mod tests {
                 assert_eq!(install.version.as_deref(), Some("0.19.0"));
                 assert_eq!(install.config_version, Some(33));
                 let changed = install.changed.expect("a time");
-                assert!(changed.file.ends_with("hermes_agent-0.19.0.dist-info/RECORD"));
+                assert!(
+                    changed
+                        .file
+                        .ends_with("hermes_agent-0.19.0.dist-info/RECORD")
+                );
             }
         }
     }
@@ -670,7 +769,10 @@ mod tests {
         venv(&at, "pip");
         let mut bare = program("python -m hermes_cli.main gateway run");
         assert_eq!(locate(&app(), &bare), None);
-        bare.env = vec![("PATH".into(), format!("relative:/nowhere:{}/bin", at.display()))];
+        bare.env = vec![(
+            "PATH".into(),
+            format!("relative:/nowhere:{}/bin", at.display()),
+        )];
         assert_eq!(locate(&app(), &bare).and_then(|place| place.venv), Some(at));
     }
 
@@ -681,10 +783,14 @@ mod tests {
         venv(&root.join("v"), "pip");
         put(&root.join("v/bin/hermes"), "not a script at all");
         put(&root.join("bin/x"), "");
-        std::os::unix::fs::symlink(root.join("v/bin/hermes"), root.join("bin/hermes")).expect("a link");
+        std::os::unix::fs::symlink(root.join("v/bin/hermes"), root.join("bin/hermes"))
+            .expect("a link");
         let mut linked = program(&format!("{}/bin/hermes gateway run", root.display()));
         linked.exe = Some("/usr/bin/none".into());
-        assert_eq!(locate(&app(), &linked).and_then(|place| place.venv), Some(root.join("v")));
+        assert_eq!(
+            locate(&app(), &linked).and_then(|place| place.venv),
+            Some(root.join("v"))
+        );
     }
 
     #[test]
@@ -693,25 +799,45 @@ mod tests {
         let root = resolved(folder.path());
         let checkout = root.join(".hermes/hermes-agent");
         put(&checkout.join("hermes_cli/__init__.py"), "");
-        put(&checkout.join("hermes_cli/config_defaults.py"), "{\"_config_version\": 50}");
-        put(&checkout.join("pyproject.toml"), "[project]\nname = \"hermes-agent\"\nversion = \"0.20.1\"\n");
+        put(
+            &checkout.join("hermes_cli/config_defaults.py"),
+            "{\"_config_version\": 50}",
+        );
+        put(
+            &checkout.join("pyproject.toml"),
+            "[project]\nname = \"hermes-agent\"\nversion = \"0.20.1\"\n",
+        );
         put(&checkout.join(".git/HEAD"), "ref: refs/heads/main\n");
         put(&checkout.join(".git/refs/heads/main"), "0000\n");
         put(&checkout.join("venv/pyvenv.cfg"), "");
         put(&checkout.join("venv/bin/python"), "");
-        let info = checkout.join("venv/lib64/python3.12/site-packages/hermes_agent-0.20.0.dist-info");
-        let url = format!("{{\"url\": \"file://{}\", \"dir_info\": {{\"editable\": true}}}}", checkout.display());
+        let info =
+            checkout.join("venv/lib64/python3.12/site-packages/hermes_agent-0.20.0.dist-info");
+        let url = format!(
+            "{{\"url\": \"file://{}\", \"dir_info\": {{\"editable\": true}}}}",
+            checkout.display()
+        );
         put(&info.join("direct_url.json"), &url);
-        let line = format!("{}/venv/bin/python -m hermes_cli.main gateway run", checkout.display());
+        let line = format!(
+            "{}/venv/bin/python -m hermes_cli.main gateway run",
+            checkout.display()
+        );
         let by_process = locate(&app(), &program(&line)).expect("found");
         let by_root = checkout_of(&app(), &root.join(".hermes")).expect("found");
         for place in [by_process, by_root] {
             let install = describe(&app(), &place);
-            assert_eq!((install.path, install.kind), (checkout.clone(), InstallKind::Git));
+            assert_eq!(
+                (install.path, install.kind),
+                (checkout.clone(), InstallKind::Git)
+            );
             assert_eq!(install.version.as_deref(), Some("0.20.1"));
             assert_eq!(install.config_version, Some(50));
             let file = install.changed.expect("a time").file;
-            assert!(file.starts_with(checkout.join(".git")), "{}", file.display());
+            assert!(
+                file.starts_with(checkout.join(".git")),
+                "{}",
+                file.display()
+            );
         }
         put(&checkout.join(".git/logs/HEAD"), "");
         let place = checkout_of(&app(), &root.join(".hermes")).expect("found");
@@ -727,7 +853,10 @@ mod tests {
         put(&root.join("fork/hermes_cli/__init__.py"), "");
         put(&root.join("fork/setup.py"), "");
         let python = root.join("v/bin/python");
-        let mut here = program(&format!("{} -m hermes_cli.main gateway run", python.display()));
+        let mut here = program(&format!(
+            "{} -m hermes_cli.main gateway run",
+            python.display()
+        ));
         here.cwd = Some(root.join("fork"));
         let install = describe(&app(), &locate(&app(), &here).expect("found"));
         assert_eq!(install.path, root.join("fork"));
@@ -749,13 +878,20 @@ mod tests {
         let file = std::fs::File::open(checkout.join(".git/hermes-update.lock")).expect("open");
         file.lock().expect("locked");
         let ours = format!("process {}", std::process::id());
-        assert!(look().is_some_and(|seen| seen.ends_with(&ours)), "{:?}", look());
+        assert!(
+            look().is_some_and(|seen| seen.ends_with(&ours)),
+            "{:?}",
+            look()
+        );
     }
 
     #[test]
     fn a_pattern_is_only_tried_where_its_literal_start_stands() {
         for (pattern, literal) in [
-            (r#""_config_version"\s*:\s*([0-9]+)"#, r#""_config_version""#),
+            (
+                r#""_config_version"\s*:\s*([0-9]+)"#,
+                r#""_config_version""#,
+            ),
             (r"ab?c(1)", "a"),
             (r"(x|y)", ""),
             (r"a|b", ""),
@@ -769,7 +905,10 @@ mod tests {
 
     #[test]
     fn names_are_compared_as_installers_do() {
-        assert_eq!(normalized("Hermes.Agent-IoT"), normalized("hermes_agent__iot"));
+        assert_eq!(
+            normalized("Hermes.Agent-IoT"),
+            normalized("hermes_agent__iot")
+        );
         assert_eq!(percent_decoded("/a%20b%2"), "/a b%2");
     }
 }
