@@ -184,6 +184,11 @@ pub struct SelfRules {
     pub pid_file: String,
     /// JSON with `pid`, `start_time` and a state.
     pub state_file: String,
+    /// The key of that file that holds the state.
+    pub state_key: String,
+    /// The key, there and in the socket's answer, that holds the home that is served.
+    #[serde(default)]
+    pub home_key: Option<String>,
     /// A file that a living runtime holds locked (flock(2)).
     #[serde(default)]
     pub lock_file: Option<String>,

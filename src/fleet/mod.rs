@@ -16,6 +16,7 @@ pub mod installs;
 pub mod runtimes;
 #[cfg(test)]
 pub mod sample;
+pub mod inventory;
 
 /// One look at the machine.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -53,6 +54,9 @@ pub struct Home {
     pub found_by: Vec<String>,
     /// Whether the application's own updater is active in its root home, and how that was seen.
     pub updater: Option<String>,
+    /// Why a runtime on another machine may serve it: a fresh state file whose process is not here.
+    #[serde(default)]
+    pub foreign_state: Option<String>,
 }
 
 /// What a home's folder is.
