@@ -324,13 +324,13 @@ fn prepare<'c>(
     let Some(to) = expected else {
         return finish(Is::NoInstall, "no install says which version it expects".into());
     };
+    let newest = catalog.newest();
+    if to > newest {
+        return finish(Is::BeyondCatalog, format!("the code expects {to}, the catalog ends at {newest}"));
+    }
     // A version that no chain of steps leads to must never be stamped.
     let steps = match catalog.range(stamp.version(), to) {
         Ok(steps) => steps,
-        Err(gap) if gap.wanted > catalog.newest() => {
-            let newest = catalog.newest();
-            return finish(Is::BeyondCatalog, format!("the code expects {to}, the catalog ends at {newest}"));
-        }
         Err(_) if stamp.version().is_some_and(|version| version < app.config.floor) => Vec::new(),
         Err(gap) => {
             let reason = format!("no step leads from {} to {to}", gap.reached);

@@ -102,7 +102,30 @@ impl<'a> Draft<'a> {
         for change in &step.changes {
             self.change(change, &mut failures);
         }
+        for failure in &mut failures {
+            self.locate(failure);
+        }
         failures
+    }
+
+    /// Adds the line of the value that a failure is about.
+    fn locate(&self, failure: &mut Failure) {
+        let name = failure.file.as_ref().unwrap_or(&self.app.config.file);
+        let file = self.files.get(name).and_then(Option::as_ref);
+        if failure.line == 0
+            && !failure.path.is_empty()
+            && let (Some(file), Ok(path)) = (file, failure.path.parse())
+        {
+            failure.line = file.document.line_of(&path).unwrap_or(0);
+        }
+    }
+
+    /// Writes the version into the configuration; `position` is its place in the run.
+    pub fn stamp(&mut self, position: usize, edit: &Edit, failures: &mut Vec<String>) {
+        self.step = position;
+        if let Err(failure) = self.edit_config(edit) {
+            failures.push(format!("version: {failure}"));
+        }
     }
 
     /// Whether the step at `position` changed anything.
@@ -118,12 +141,13 @@ impl<'a> Draft<'a> {
             }
             Op::MakeDir { path } => self.make_dir(path, failures),
             op => {
+                let version = self.to;
                 let value = match self.value(&change.file) {
                     Ok(Some(value)) => value,
                     Ok(None) => return,
                     Err(failure) => return failures.push(failure),
                 };
-                let edits = plan(op, change, value, self.to);
+                let edits = plan(op, change, value, version);
                 for edit in edits {
                     if let Err(failure) = edit.and_then(|edit| self.edit(&change.file, &edit)) {
                         failures.push(Failure {
@@ -308,8 +332,7 @@ fn plan(op: &Op, change: &Change, value: &Value, version: u32) -> Vec<Result<Edi
             continue;
         }
         match op {
-            Op::Set { value: new, .. } if now.is_none() && implied => drop(new),
-            Op::Set { value: new, .. } => set(value, path, new, &mut edits),
+            Op::Set { value: new, .. } if now.is_some() || !implied => set(value, path, new, &mut edits),
             Op::SetDefault { value: new, .. } if now.is_none() && !implied => {
                 set(value, path, new, &mut edits);
             }

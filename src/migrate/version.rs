@@ -25,7 +25,7 @@ impl Stamp {
             // A cast cuts the fraction off, and makes 0 of what is no number.
             #[expect(clippy::cast_possible_truncation, reason = "a fraction is cut off on purpose")]
             Value::Float(float) => *float as i64,
-            Value::Str(text) => whole_number(text),
+            Value::Str(text) | Value::Other("int", text) => whole_number(text),
             _ => 0,
         };
         Self::Version(u32::try_from(number.max(0)).unwrap_or(u32::MAX))
