@@ -167,6 +167,21 @@ impl Catalog {
         Self::new(steps)
     }
 
+    /// Reads the steps of an application from a folder with the layout of `migrations/<app>`.
+    ///
+    /// # Errors
+    /// When the folder or a step cannot be read, or two steps overlap.
+    pub fn read(app: &App, folder: &FilePath) -> Result<Self> {
+        let failed = |error| Error::io(format!("cannot read {}", folder.display()), error);
+        let mut steps = Vec::new();
+        for folder in sorted_folders(folder).map_err(failed)? {
+            let id = folder.file_name().unwrap_or_default().to_string_lossy();
+            let text = std::fs::read_to_string(folder.join("step.toml")).map_err(failed)?;
+            steps.push(Step::parse(&id, &text, &app.config.file)?);
+        }
+        Self::new(steps)
+    }
+
     /// A catalog of these steps.
     ///
     /// # Errors
