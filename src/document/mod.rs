@@ -8,6 +8,7 @@
 pub mod value;
 pub mod path;
 pub mod diff;
+mod intent;
 pub mod text;
 pub mod env;
 pub mod json;

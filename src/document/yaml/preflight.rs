@@ -7,21 +7,29 @@ use super::lines::Lines;
 use super::tree::Tree;
 
 /// The byte order mark in UTF-8.
-pub(super) const BOM: &[u8] = b"\xEF\xBB\xBF";
+const BOM: &[u8] = b"\xEF\xBB\xBF";
 
-/// Reads the bytes as text: UTF-8, a BOM only in front (it is left out), no control characters, no line
-/// end that is one to YAML 1.1 only.
+/// The length of the BOM in front, if there is one.
+pub(super) fn bom(bytes: &[u8]) -> usize {
+    if bytes.starts_with(BOM) { BOM.len() } else { 0 }
+}
+
+/// Reads the bytes as text: UTF-8, a BOM only in front, no control characters, no line end that is one to
+/// YAML 1.1 only.
 pub(super) fn text(bytes: &[u8]) -> Result<&str, Invalid> {
-    let body = bytes.strip_prefix(BOM).unwrap_or(bytes);
-    let text = std::str::from_utf8(body).map_err(|error| {
-        let line = 1 + body[..error.valid_up_to()]
+    let body = &bytes[bom(bytes)..];
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        let line = 1 + bytes[..error.valid_up_to()]
             .iter()
             .filter(|b| **b == b'\n')
             .count();
         Invalid::new(line, "not UTF-8")
     })?;
     match forbidden(body) {
-        Some((at, reason)) => Err(Invalid::new(Lines::new(text).number(at), reason)),
+        Some((at, reason)) => Err(Invalid::new(
+            Lines::new(&text[bom(bytes)..]).number(at),
+            reason,
+        )),
         None => Ok(text),
     }
 }

@@ -4,6 +4,7 @@
 //! on which YAML 1.1 loaders differ from it. Knows what a mapping is, but not what its values mean
 //! after merging (`resolve`), and changes nothing.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use granit_parser::{Event, Parser, ScalarStyle, Span, StructureStyle, Tag};
@@ -133,9 +134,6 @@ pub(super) fn build(text: &str, lines: &Lines<'_>) -> Result<Tree, Invalid> {
         block_scalar_eof_without_line_feed: true,
         emit_anchor_events: true,
         max_buffered_comment_events: usize::MAX,
-        // One more each, so that the refusal is ours and names the limit.
-        flow_nesting_limit: MAX_DEPTH + 1,
-        block_nesting_limit: MAX_DEPTH + 1,
     };
     let mut builder = Builder {
         text,
@@ -150,6 +148,7 @@ pub(super) fn build(text: &str, lines: &Lines<'_>) -> Result<Tree, Invalid> {
             opaque: Vec::new(),
         },
         open: Vec::new(),
+        names: HashSet::new(),
         documents: 0,
         aliases: 0,
     };
@@ -182,6 +181,7 @@ struct Builder<'t> {
     lines: &'t Lines<'t>,
     tree: Tree,
     open: Vec<Open>,
+    names: HashSet<String>,
     documents: usize,
     aliases: usize,
 }
@@ -282,19 +282,7 @@ impl Builder<'_> {
         }
         // The event follows the one of its node directly.
         let id = self.tree.nodes.len() - 1;
-        let name_of = |node: &Node| {
-            let properties = &self.text[node.range.start..node.body];
-            properties.split('&').nth(1).and_then(|rest| {
-                rest.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-' || c == '_'))
-                    .next()
-            })
-        };
-        if self
-            .tree
-            .anchors
-            .iter()
-            .any(|other| name_of(&self.tree.nodes[*other]) == Some(name))
-        {
+        if !self.names.insert(name.to_owned()) {
             return self.fail(range.start, format!("the anchor `{name}` is defined twice"));
         }
         let node = &mut self.tree.nodes[id];
@@ -343,8 +331,10 @@ impl Builder<'_> {
         };
         match style {
             ScalarStyle::Literal | ScalarStyle::Folded => {
-                range.start = self.header(range.start, style);
-                self.tree.opaque.push(range.clone());
+                let content = range.start;
+                range.start = self.header(content, style);
+                range.end = self.block_end(range.start, range.end, span.indent.unwrap_or(0));
+                self.tree.opaque.push(content.min(range.end)..range.end);
             }
             ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => {
                 self.tree.opaque.push(range.clone())
@@ -372,6 +362,31 @@ impl Builder<'_> {
             Err(reason) => return self.fail(range.start, reason),
         }
         Ok(())
+    }
+
+    /// Where a block scalar ends, before the line end of its last line: blank lines behind it belong to it
+    /// only if it keeps them (`+`).
+    fn block_end(&self, header: usize, limit: usize, indent: usize) -> usize {
+        let bytes = self.text.as_bytes();
+        let modifiers = bytes[header + 1..]
+            .iter()
+            .take_while(|b| matches!(b, b'+' | b'-' | b'0'..=b'9'))
+            .count();
+        let behind = header + 1 + modifiers;
+        let keeps = bytes[header + 1..behind].contains(&b'+');
+        let mut end = behind;
+        let mut line = self.lines.next(header);
+        // The parser's range may end with the indentation of the line that follows.
+        while line < bytes.len() && self.lines.end(line) <= limit {
+            let text_end = self.lines.end(line);
+            let is_blank =
+                text_end - line <= indent && bytes[line..text_end].iter().all(|b| *b == b' ');
+            if keeps || !is_blank {
+                end = text_end;
+            }
+            line = self.lines.next(line);
+        }
+        end
     }
 
     /// The `|` or `>` of a block scalar whose content starts at `content`: on the line where the node is
@@ -593,7 +608,8 @@ impl Builder<'_> {
                 .comments
                 .iter()
                 .rev()
-                .find(|c| c.start >= line && c.start < end);
+                .take_while(|comment| comment.start >= line)
+                .find(|comment| comment.start < end);
             let before = comment.map_or(before, |comment| &bytes[line..comment.start]);
             if let Some(dash) = before.iter().rposition(|b| !b.is_ascii_whitespace()) {
                 return line + dash;
