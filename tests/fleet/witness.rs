@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use crate::support::fleet::{ANN, Fleet, Gateway};
-use crate::support::watcher::{Watcher, What};
 use crate::support::wait_for;
+use crate::support::watcher::{Watcher, What};
 
 const WORK: Gateway = Gateway::of(ANN, "work");
 const OPS: Gateway = Gateway::of(ANN, "ops");
@@ -16,12 +16,23 @@ fn the_watcher_counts_one_restart_where_there_was_one_and_two_where_there_were_t
     let watcher = Watcher::start(&fleet.sandbox, "ann");
     let before = fleet.life(WORK);
 
-    fleet
-        .sandbox
-        .sh(Some("ann"), &format!("systemctl --user restart {}", WORK.unit()));
+    fleet.sandbox.sh(
+        Some("ann"),
+        &format!("systemctl --user restart {}", WORK.unit()),
+    );
     let after = fleet.wait_until_running(WORK);
-    assert_eq!(watcher.starts_of(&WORK.unit()), 1, "{:#?}", watcher.of(&WORK.unit()));
-    assert_eq!(watcher.starts_of(&OPS.unit()), 0, "{:#?}", watcher.of(&OPS.unit()));
+    assert_eq!(
+        watcher.starts_of(&WORK.unit()),
+        1,
+        "{:#?}",
+        watcher.of(&WORK.unit())
+    );
+    assert_eq!(
+        watcher.starts_of(&OPS.unit()),
+        0,
+        "{:#?}",
+        watcher.of(&OPS.unit())
+    );
     let life = fleet.life(WORK);
     assert_ne!(life.invocation, before.invocation);
     assert_eq!(life.pid, after.pid);
@@ -42,11 +53,22 @@ fn the_watcher_counts_one_restart_where_there_was_one_and_two_where_there_were_t
     assert!(watcher.wait_until(Duration::from_secs(20), |event| {
         event.unit == OPS.unit() && event.what == What::JobRemoved("done".into())
     }));
-    assert_eq!(watcher.starts_of(&OPS.unit()), 1, "{:#?}", watcher.of(&OPS.unit()));
-    fleet
-        .sandbox
-        .sh(Some("ann"), &format!("systemctl --user try-restart {}", OPS.unit()));
-    assert_eq!(watcher.starts_of(&OPS.unit()), 2, "{:#?}", watcher.of(&OPS.unit()));
+    assert_eq!(
+        watcher.starts_of(&OPS.unit()),
+        1,
+        "{:#?}",
+        watcher.of(&OPS.unit())
+    );
+    fleet.sandbox.sh(
+        Some("ann"),
+        &format!("systemctl --user try-restart {}", OPS.unit()),
+    );
+    assert_eq!(
+        watcher.starts_of(&OPS.unit()),
+        2,
+        "{:#?}",
+        watcher.of(&OPS.unit())
+    );
 
     wait_for("ops runs", Duration::from_secs(60), || fleet.running(OPS));
     let last = fleet.life(OPS);

@@ -24,10 +24,7 @@ pub fn say(text: &str) {
 
 /// Says that a test did not run, or fails where all of them must.
 pub fn skip(reason: &str) {
-    let name = std::thread::current()
-        .name()
-        .unwrap_or("a test")
-        .to_owned();
+    let name = std::thread::current().name().unwrap_or("a test").to_owned();
     assert!(
         std::env::var_os("UPDATE_REQUIRE_SYSTEMD").is_none_or(|value| value != "1"),
         "{name} cannot run here and UPDATE_REQUIRE_SYSTEMD=1: {reason}"

@@ -98,10 +98,7 @@ impl Boot {
             }
             panic!("the sandbox did not boot: {text}");
         }
-        let output = Command::new(SCRIPT)
-            .args(["pid", &name])
-            .output()
-            .unwrap();
+        let output = Command::new(SCRIPT).args(["pid", &name]).output().unwrap();
         let pid = String::from_utf8(output.stdout)
             .unwrap()
             .trim()

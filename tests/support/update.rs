@@ -2,14 +2,16 @@
 
 use std::fmt::Write as _;
 use std::io::Read;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::Value;
 
 use super::fleet::{Fleet, Gateway};
-use super::sandbox::{Process, wait};
+use super::sandbox::wait;
 use super::wait_for;
 
 /// Where the fleets show the program.
@@ -129,13 +131,25 @@ impl Running {
         self.child.try_wait().unwrap().is_some()
     }
 
-    /// The program's process, once it runs.
-    pub fn process(&self, fleet: &Fleet) -> Option<Process> {
-        fleet
-            .sandbox
-            .processes()
-            .into_iter()
-            .find(|one| one.command.starts_with(PROGRAM) && !one.command.contains(" helper "))
+    /// The program's own process as this machine sees it, once it is more than its launcher.
+    fn pid(&self) -> Option<Pid> {
+        // The script becomes nsenter(1), which forks once to enter the pid namespace; that child
+        // becomes the program.
+        let launcher = self.child.id();
+        let children =
+            std::fs::read_to_string(format!("/proc/{launcher}/task/{launcher}/children")).ok()?;
+        let pid = children.trim();
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+        (name.trim() == "update")
+            .then(|| pid.parse().ok().and_then(Pid::from_raw))
+            .flatten()
+    }
+
+    /// A handle on the program's own process, as soon as there is one.
+    pub fn handle(&self) -> Option<OwnedFd> {
+        let handle = pidfd_open(self.pid()?, PidfdFlags::empty()).ok()?;
+        // Still the same one: its launcher has not waited for it.
+        self.pid().map(|_| handle)
     }
 
     /// Waits for its end, and fails the test if it does not come.
@@ -253,7 +267,12 @@ impl Receipt {
             let _ = writeln!(
                 text,
                 "  {} uid {} {} {} {} {}",
-                row["unit"], row["uid"], row["mechanism"], row["outcome"], row["reason"], row["remedy"]
+                row["unit"],
+                row["uid"],
+                row["mechanism"],
+                row["outcome"],
+                row["reason"],
+                row["remedy"]
             );
         }
         for row in self.rows("collectors") {
@@ -284,7 +303,9 @@ pub fn wait_until_gone(fleet: &Fleet) {
                 .sandbox
                 .processes()
                 .iter()
-                .all(|one| !one.command.starts_with(PROGRAM) && !one.command.contains("/exe helper"))
+                .all(|one| {
+                    !one.command.starts_with(PROGRAM) && !one.command.contains("/exe helper")
+                })
                 .then_some(())
         },
     );

@@ -241,7 +241,11 @@ fn understand(message: &zbus::Message) -> Option<(String, Vec<What>)> {
             let unit = unit_of(header.path()?.as_str())?;
             let (_, changed, _): (String, HashMap<String, OwnedVariant>, Vec<String>) =
                 body.deserialize().ok()?;
-            let text = |name: &str| changed.get(name).and_then(|v| String::try_from(v.clone()).ok());
+            let text = |name: &str| {
+                changed
+                    .get(name)
+                    .and_then(|v| String::try_from(v.clone()).ok())
+            };
             let mut what = Vec::new();
             if let (Some(active), Some(sub)) = (text("ActiveState"), text("SubState")) {
                 what.push(What::State(format!("{active}/{sub}")));
