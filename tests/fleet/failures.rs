@@ -50,7 +50,7 @@ fn a_first_wave_that_does_not_come_back_keeps_the_rest_of_the_fleet_alive() {
     let before = fleet.lives(&all);
 
     let receipt = Update::apply(&fleet).run().expect(1);
-    let (first, rest): (Vec<_>, Vec<_>) = all
+    let (first, rest): (Vec<&Gateway>, Vec<&Gateway>) = all
         .iter()
         .partition(|gateway| !aborted(receipt.gateway(**gateway)));
     assert_eq!(first.len(), 1, "{}", receipt.summary());

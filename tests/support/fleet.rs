@@ -23,7 +23,7 @@ pub const VENV: &str = "/opt/hermes-0.19.0";
 pub const EXPECTED: u32 = 33;
 
 /// Changes whenever what a seed is built from changes, so that no old one is used.
-const SEED_VERSION: u32 = 1;
+const SEED_VERSION: u32 = 2;
 
 /// What every profile is configured with at first; the comments are part of what is promised.
 pub const CONFIG_V12: &str = "\
@@ -35,6 +35,8 @@ model_catalog:
 agent:
     max_turns: 90       # four blanks, on purpose
     verify_on_stop: auto
+plugins:
+  enabled: []   # none is ours
 delegation: {max_async_children: 5, max_concurrent_children: 3}   # flow
 # kept: the last line
 ";

@@ -121,11 +121,6 @@ fn drain(stream: &mut impl Read) -> Vec<u8> {
 }
 
 impl Running {
-    /// How long it is at work.
-    pub fn elapsed(&self) -> Duration {
-        self.started.elapsed()
-    }
-
     /// Whether it has ended.
     pub fn ended(&mut self) -> bool {
         self.child.try_wait().unwrap().is_some()
