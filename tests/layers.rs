@@ -7,15 +7,30 @@ use std::path::{Path, PathBuf};
 
 /// Every module from the bottom up. A module may use those before it; a folder's own files are in order.
 const ORDER: &[&str] = &[
-    "error", "world", "screen", "helper", "ui", "app", "config", // base
+    "error",
+    "world",
+    "screen",
+    "helper",
+    "ui",
+    "app",
+    "config",   // base
     "document", // parse, edit, prove, replace
-    "fleet", "fleet::procfs", "fleet::units", "fleet::selfreport", "fleet::homes", "fleet::installs",
-    "fleet::runtimes", "fleet::inventory", // what exists
-    "migrate", // what has to change
-    "restart", // how it is restarted
-    "state",   // our own state
-    "plan", "verify", "receipt", // decide
-    "cli", "run", // top
+    "fleet",
+    "fleet::procfs",
+    "fleet::units",
+    "fleet::selfreport",
+    "fleet::homes",
+    "fleet::installs",
+    "fleet::runtimes",
+    "fleet::inventory", // what exists
+    "migrate",          // what has to change
+    "restart",          // how it is restarted
+    "state",            // our own state
+    "plan",
+    "verify",
+    "receipt", // decide
+    "cli",
+    "run", // top
 ];
 
 #[test]
@@ -29,18 +44,28 @@ fn no_file_uses_what_stands_above_it() {
         let text = fs::read_to_string(&file).expect("a source file");
         for (number, line) in text.lines().enumerate() {
             for used in uses(line) {
-                let used_rank = rank_of_use(&used).unwrap_or_else(|| panic!("{}: {used} is in no group", file.display()));
-                let same_folder = ORDER[used_rank].split("::").next() == ORDER[rank].split("::").next();
+                let used_rank = rank_of_use(&used)
+                    .unwrap_or_else(|| panic!("{}: {used} is in no group", file.display()));
+                let same_folder =
+                    ORDER[used_rank].split("::").next() == ORDER[rank].split("::").next();
                 let fleet = same_folder && ORDER[rank].starts_with("fleet");
                 if used_rank > rank && (!same_folder || fleet) {
-                    breaches.push(format!("{}:{}: {} uses {used}", file.display(), number + 1, ORDER[rank]));
+                    breaches.push(format!(
+                        "{}:{}: {} uses {used}",
+                        file.display(),
+                        number + 1,
+                        ORDER[rank]
+                    ));
                 }
             }
         }
     }
     assert!(breaches.is_empty(), "\n{}", breaches.join("\n"));
     for module in ORDER {
-        assert!(seen.contains(module), "{module} has no file: the order is out of date");
+        assert!(
+            seen.contains(module),
+            "{module} has no file: the order is out of date"
+        );
     }
 }
 
@@ -85,8 +110,14 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
 }
 
 fn module_of(file: &Path) -> String {
-    let relative = file.strip_prefix("src").expect("below src").with_extension("");
-    let parts: Vec<String> = relative.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+    let relative = file
+        .strip_prefix("src")
+        .expect("below src")
+        .with_extension("");
+    let parts: Vec<String> = relative
+        .iter()
+        .map(|part| part.to_string_lossy().into_owned())
+        .collect();
     parts.join("::").trim_end_matches("::mod").to_owned()
 }
 
@@ -105,7 +136,9 @@ fn rank(module: &str) -> Option<usize> {
 fn uses(line: &str) -> Vec<String> {
     let code = line.split("//").next().unwrap_or_default();
     code.match_indices("crate::")
-        .filter(|(at, _)| !code[..*at].ends_with(|letter: char| letter.is_alphanumeric() || letter == '_'))
+        .filter(|(at, _)| {
+            !code[..*at].ends_with(|letter: char| letter.is_alphanumeric() || letter == '_')
+        })
         .map(|(at, _)| {
             let path: String = code[at + "crate::".len()..]
                 .chars()

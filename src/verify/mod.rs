@@ -82,45 +82,44 @@ pub struct Detail {
 #[must_use]
 pub fn judge(kernel: &Kernel, manager: &Manager, own: &Own, detail: &Detail) -> Decision {
     use RuntimeOutcome as O;
-    let end = Decision::new;
     match (kernel, manager, own) {
-        (Kernel::Unreadable(why), _, _) => end(O::Unverified, format!("kernel: {why}")),
+        (Kernel::Unreadable(why), _, _) => Decision::new(O::Unverified, format!("kernel: {why}")),
         (Kernel::Old, Manager::Same | Manager::None, _) => match (&detail.refused, detail.job_result.as_deref()) {
-            (Some(refusal), _) => end(O::Failed, refusal.clone()),
-            (None, None) if *manager == Manager::Same => end(O::Failed, "timeout: its manager's job did not end in time"),
-            (None, Some(result)) if *manager == Manager::Same => end(O::Failed, format!("not-restarted: the job ended with {result}, and the old process still runs")),
-            (None, _) => end(O::Failed, "not-restarted: the old process still runs"),
+            (Some(refusal), _) => Decision::new(O::Failed, refusal.clone()),
+            (None, None) if *manager == Manager::Same => Decision::new(O::Failed, "timeout: its manager's job did not end in time"),
+            (None, Some(result)) if *manager == Manager::Same => Decision::new(O::Failed, format!("not-restarted: the job ended with {result}, and the old process still runs")),
+            (None, _) => Decision::new(O::Failed, "not-restarted: the old process still runs"),
         },
-        (Kernel::Old, Manager::Mute(why), _) => end(O::Unverified, format!("manager: {why}")),
-        (Kernel::Old, Manager::Up | Manager::Flapping, _) => end(O::Failed, "old-survives: a new one was started beside the old process"),
-        (Kernel::Old, Manager::Down | Manager::Waiting, _) => end(
+        (Kernel::Old, Manager::Mute(why), _) => Decision::new(O::Unverified, format!("manager: {why}")),
+        (Kernel::Old, Manager::Up | Manager::Flapping, _) => Decision::new(O::Failed, "old-survives: a new one was started beside the old process"),
+        (Kernel::Old, Manager::Down | Manager::Waiting, _) => Decision::new(
             O::Failed,
             format!("timeout: the old process still runs; its stop may take {}", detail.stop_budget),
         ),
         (Kernel::Gone, Manager::Down, _) if detail.stopped_by_other || detail.job_result.as_deref() == Some("canceled") => {
-            end(O::Stopped, "operator: somebody stopped it meanwhile")
+            Decision::new(O::Stopped, "operator: somebody stopped it meanwhile")
         }
-        (Kernel::Gone, Manager::Down, _) => end(O::Down, detail.ending.clone()),
-        (Kernel::Gone, Manager::Waiting, _) => end(O::Down, format!("not up in time: {}", detail.ending)),
-        (Kernel::Gone, Manager::Up | Manager::Same, _) => end(O::Unverified, "no process of this kind runs in its unit"),
+        (Kernel::Gone, Manager::Down, _) => Decision::new(O::Down, detail.ending.clone()),
+        (Kernel::Gone, Manager::Waiting, _) => Decision::new(O::Down, format!("not up in time: {}", detail.ending)),
+        (Kernel::Gone, Manager::Up | Manager::Same, _) => Decision::new(O::Unverified, "no process of this kind runs in its unit"),
         (Kernel::Gone, Manager::Mute(why), _) => match detail.slot_empty {
-            Some(true) => end(O::Down, format!("nothing runs, and its manager does not answer: {why}")),
-            _ => end(O::Unverified, format!("manager: {why}")),
+            Some(true) => Decision::new(O::Down, format!("nothing runs, and its manager does not answer: {why}")),
+            _ => Decision::new(O::Unverified, format!("manager: {why}")),
         },
-        (Kernel::Gone, Manager::None, _) => end(O::Down, "nothing runs in its place"),
-        (_, Manager::Flapping, _) => end(O::Failed, format!("crash-loop: {}", detail.ending)),
-        (Kernel::Wrong(what), _, _) => end(O::Failed, format!("wrong successor: {what}")),
-        (Kernel::New, Manager::Mute(why), _) => end(O::Unverified, format!("manager: {why}")),
-        (Kernel::New, Manager::Same, _) => end(O::Unverified, "respawned inside the unit, which was not restarted"),
-        (Kernel::New, Manager::Down | Manager::Waiting, _) => end(
+        (Kernel::Gone, Manager::None, _) => Decision::new(O::Down, "nothing runs in its place"),
+        (_, Manager::Flapping, _) => Decision::new(O::Failed, format!("crash-loop: {}", detail.ending)),
+        (Kernel::Wrong(what), _, _) => Decision::new(O::Failed, format!("wrong successor: {what}")),
+        (Kernel::New, Manager::Mute(why), _) => Decision::new(O::Unverified, format!("manager: {why}")),
+        (Kernel::New, Manager::Same, _) => Decision::new(O::Unverified, "respawned inside the unit, which was not restarted"),
+        (Kernel::New, Manager::Down | Manager::Waiting, _) => Decision::new(
             O::Unverified,
             format!("vantages disagree: a new process runs, and its manager says {}", detail.ending),
         ),
-        (Kernel::New, _, Own::Bad(state)) => end(O::Failed, format!("self: {state}")),
-        (Kernel::New, _, Own::Silent) => end(O::Unverified, "self: it spoke before, and does not now"),
-        (Kernel::New, _, Own::Old) => end(O::Unverified, "self: it still speaks of the old process"),
-        (Kernel::New, Manager::Up, Own::Serves | Own::None) | (Kernel::New, Manager::None, Own::Serves) => end(O::Restarted, ""),
-        (Kernel::New, Manager::None, Own::None) => end(O::Unverified, "one vantage: only the kernel saw it"),
+        (Kernel::New, _, Own::Bad(state)) => Decision::new(O::Failed, format!("self: {state}")),
+        (Kernel::New, _, Own::Silent) => Decision::new(O::Unverified, "self: it spoke before, and does not now"),
+        (Kernel::New, _, Own::Old) => Decision::new(O::Unverified, "self: it still speaks of the old process"),
+        (Kernel::New, Manager::Up, Own::Serves | Own::None) | (Kernel::New, Manager::None, Own::Serves) => Decision::new(O::Restarted, ""),
+        (Kernel::New, Manager::None, Own::None) => Decision::new(O::Unverified, "one vantage: only the kernel saw it"),
     }
 }
 
