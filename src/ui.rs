@@ -91,6 +91,21 @@ impl Ui {
         }
     }
 
+    /// The same streams and ways, with progress of its own.
+    #[must_use]
+    pub fn again(&self) -> Self {
+        let target = if self.progress.is_hidden() {
+            ProgressDrawTarget::hidden()
+        } else {
+            ProgressDrawTarget::stderr()
+        };
+        Self {
+            progress: MultiProgress::with_draw_target(target),
+            bars: Mutex::new(BTreeMap::new()),
+            ..*self
+        }
+    }
+
     /// Writes a result as it is.
     pub fn result(&self, text: &str) {
         let mut stdout = std::io::stdout().lock();
