@@ -20,7 +20,7 @@ pub fn run(session: &Session, explain: bool) -> Result<u8> {
     let value = serde_json::to_value(rows).unwrap_or_default();
     session.ui.report(&value, || {
         let mut table = comfy_table::Table::new();
-        table.load_style(comfy_table::style::presets::NOTHING);
+        table.load_style(comfy_table::presets::NOTHING);
         table.set_header(["ID", "MATCH", "ACTION", "WHAT A PERSON CAN DO"]);
         for row in rows {
             let matches: Vec<String> = row.matches.iter().map(ToString::to_string).collect();

@@ -64,6 +64,8 @@ pub struct Session {
     pub site_steps: Vec<(String, String)>,
     /// Every account that is in scope.
     pub users: Vec<Account>,
+    /// Whether no user was named.
+    pub everybody: bool,
     /// What a run is asked for.
     pub wishes: Wishes,
     /// How many restarts run side by side.
@@ -135,6 +137,7 @@ impl Session {
             table,
             site_steps,
             users,
+            everybody: common.user.is_empty(),
         })
     }
 
@@ -142,7 +145,7 @@ impl Session {
     #[must_use]
     pub fn scope(&self) -> Scope {
         Scope {
-            users: self.users.clone(),
+            users: if self.everybody { Vec::new() } else { self.users.clone() },
             homes: self.only_homes.clone(),
             profiles: self.only_profiles.clone(),
             extra_homes: self.config.home.iter().map(|home| home.path.clone()).collect(),
