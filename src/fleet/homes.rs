@@ -306,7 +306,9 @@ impl Search<'_> {
         };
         let file_id = (meta.dev(), meta.ino());
         if let Some(known) = self.homes.get_mut(&file_id) {
-            if !known.found_by.contains(&candidate.found_by) {
+            // Of those who merely claim a home, the first is enough to know why it is looked at.
+            let claimed = candidate.reach == Reach::Claimed;
+            if !claimed && !known.found_by.contains(&candidate.found_by) {
                 known.found_by.push(candidate.found_by.clone());
             }
             return;

@@ -14,6 +14,10 @@ pub mod selfreport;
 pub mod homes;
 pub mod installs;
 pub mod runtimes;
+pub mod processes;
+pub mod supervisors;
+pub mod survey;
+pub mod assembly;
 pub mod inventory;
 
 /// One look at the machine.
