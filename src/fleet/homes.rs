@@ -306,7 +306,9 @@ impl Search<'_> {
         };
         let file_id = (meta.dev(), meta.ino());
         if let Some(known) = self.homes.get_mut(&file_id) {
-            if !known.found_by.contains(&candidate.found_by) {
+            // Of those who merely claim a home, the first is enough to know why it is looked at.
+            let claimed = candidate.reach == Reach::Claimed;
+            if !claimed && !known.found_by.contains(&candidate.found_by) {
                 known.found_by.push(candidate.found_by.clone());
             }
             return;
@@ -331,7 +333,7 @@ impl Search<'_> {
             id: identifier(&resolved),
             profile: self.profile_name(path, title),
             path: path.to_path_buf(),
-            updater: self.updater(&root),
+            updater: active_updater(self.app, &root),
             root,
             uid: meta.uid(),
             file_id,
@@ -431,15 +433,12 @@ impl Search<'_> {
         }
     }
 
-    /// Whether the application's own updater is at work in a root home.
-    fn updater(&self, root: &Path) -> Option<String> {
-        self.app
-            .code
-            .updating
-            .iter()
-            .map(|name| root.join(name))
-            .find_map(|marker| active_marker(&marker))
-    }
+}
+
+/// Whether the application's own updater is at work in a root home, and how that is seen.
+pub(super) fn active_updater(app: &App, root: &Path) -> Option<String> {
+    let markers = app.code.updating.iter().map(|name| root.join(name));
+    markers.into_iter().find_map(|marker| active_marker(&marker))
 }
 
 /// Whether a marker's writer still runs: the process that its first line names, if that one was

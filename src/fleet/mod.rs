@@ -14,6 +14,11 @@ pub mod selfreport;
 pub mod homes;
 pub mod installs;
 pub mod runtimes;
+pub mod processes;
+pub mod supervisors;
+pub mod survey;
+pub mod assembly;
+pub mod again;
 #[cfg(test)]
 pub mod sample;
 pub mod inventory;

@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use crate::error::{Error, Kind, Result};
-use crate::fleet::inventory::Survey;
+use crate::fleet::again::LookAgain;
+use crate::fleet::survey::Survey;
 use crate::helper::{self, Invocation, Task};
 use crate::migrate::home::{Commit, Evaluate, Fetch, Restore};
 use crate::restart::{ReloadManager, Restart};
@@ -31,6 +32,7 @@ fn serve(args: &[std::ffi::OsString]) -> Result<()> {
         Commit::VERB => helper::serve::<Commit>(&world),
         Restore::VERB => helper::serve::<Restore>(&world),
         Restart::VERB => helper::serve::<Restart>(&world),
+        LookAgain::VERB => helper::serve::<LookAgain>(&world),
         ReloadManager::VERB => helper::serve::<ReloadManager>(&world),
         HoldHomes::VERB => helper::serve::<HoldHomes>(&world),
         verb => Err(Error::new(Kind::Usage, format!("no task is called {verb:?}"))),

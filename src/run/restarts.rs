@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use super::Session;
 use super::look::{Look, owner};
 use crate::app::App;
-use crate::fleet::installs::LookAgain;
+use crate::fleet::again::LookAgain;
 use crate::fleet::{Install, Manager, Supervisor, Unit};
 use crate::helper;
 use crate::plan::PlannedRuntime;
