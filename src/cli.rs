@@ -13,8 +13,15 @@ use crate::ui::{Color, Format};
 /// the version that its installed code expects, restarts what still serves the old state, and ends
 /// with a receipt that fails if one runtime is unaccounted for. It never asks a question.
 #[derive(Debug, Parser)]
-#[command(name = "update", version, max_term_width = 100, disable_help_subcommand = true)]
-#[command(after_help = "Exit status: 0 clean, 1 finished but not clean, 2 usage, 3 bad input or state, 4 refused,\n5 changes are pending (plan --check), 75 another run holds the lock.")]
+#[command(
+    name = "update",
+    version,
+    max_term_width = 100,
+    disable_help_subcommand = true
+)]
+#[command(
+    after_help = "Exit status: 0 clean, 1 finished but not clean, 2 usage, 3 bad input or state, 4 refused,\n5 changes are pending (plan --check), 75 another run holds the lock."
+)]
 pub struct Cli {
     /// What to do; the run itself where nothing is named
     #[command(subcommand)]
@@ -216,7 +223,10 @@ mod tests {
 
     #[test]
     fn flags_may_stand_before_and_after_the_subcommand() {
-        for line in [&["update", "--json", "plan"][..], &["update", "plan", "--json"]] {
+        for line in [
+            &["update", "--json", "plan"][..],
+            &["update", "plan", "--json"],
+        ] {
             let cli = Cli::try_parse_from(line).expect("valid");
             assert!(cli.common.json);
         }

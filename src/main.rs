@@ -8,7 +8,10 @@ use std::process::ExitCode;
 )]
 fn main() -> ExitCode {
     let args: Vec<std::ffi::OsString> = std::env::args_os().collect();
-    if args.get(1).is_some_and(|word| word == fleet_update::helper::SUBCOMMAND) {
+    if args
+        .get(1)
+        .is_some_and(|word| word == fleet_update::helper::SUBCOMMAND)
+    {
         return fleet_update::run::helper::main(&args[2..]);
     }
     if let Some(home) = std::env::var_os(fleet_update::run::rehearse::STAND_IN) {

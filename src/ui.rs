@@ -64,7 +64,9 @@ impl Ui {
             Color::Never => false,
             // https://no-color.org and https://bixense.com/clicolors
             Color::Auto => {
-                let forced = world.var("CLICOLOR_FORCE").is_some_and(|value| value != "0");
+                let forced = world
+                    .var("CLICOLOR_FORCE")
+                    .is_some_and(|value| value != "0");
                 let plain = world.var("NO_COLOR").is_some()
                     || world.var("CLICOLOR").is_some_and(|value| value == "0")
                     || world.var("TERM").is_none_or(|term| term == "dumb");
@@ -110,7 +112,9 @@ impl Ui {
     pub fn result(&self, text: &str) {
         let mut stdout = std::io::stdout().lock();
         // A reader that went away (EPIPE) has seen enough.
-        let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+        let _ = stdout
+            .write_all(text.as_bytes())
+            .and_then(|()| stdout.flush());
     }
 
     /// Writes a value in the format that was asked for; `text` is how a person reads it.
@@ -140,7 +144,8 @@ impl Ui {
     /// Says what ends the command.
     pub fn fail(&self, error: &Error) {
         if self.format == Format::Json {
-            let value = serde_json::json!({"code": error.kind().code(), "error": error.to_string()});
+            let value =
+                serde_json::json!({"code": error.kind().code(), "error": error.to_string()});
             self.line(3, &value.to_string());
             return;
         }
@@ -155,7 +160,9 @@ impl Ui {
         if self.progress.is_hidden() {
             return;
         }
-        let Ok(mut bars) = self.bars.lock() else { return };
+        let Ok(mut bars) = self.bars.lock() else {
+            return;
+        };
         let bar = bars.entry(name.to_owned()).or_insert_with(|| {
             let bar = self.progress.add(ProgressBar::new_spinner());
             let style = ProgressStyle::with_template("{spinner} {prefix}  {msg}  {elapsed}");

@@ -27,7 +27,11 @@ impl Task for LookAgain {
     type Event = ();
     type Answer = Option<String>;
 
-    fn perform(self, _world: &World, _tell: &mut dyn FnMut(()) -> Result<()>) -> Result<Option<String>> {
+    fn perform(
+        self,
+        _world: &World,
+        _tell: &mut dyn FnMut(()) -> Result<()>,
+    ) -> Result<Option<String>> {
         let Self { app, install } = self;
         let updating = install
             .roots
@@ -74,13 +78,20 @@ mod tests {
             uid: 0,
             version: None,
             config_version: Some(1),
-            changed: Some(Changed { at_nanos: change_time(&meta), file: file.clone() }),
+            changed: Some(Changed {
+                at_nanos: change_time(&meta),
+                file: file.clone(),
+            }),
             roots: Vec::new(),
             updater: None,
         };
         let look = || {
-            let task = LookAgain { app: App::builtin("hermes").expect("built in"), install: install.clone() };
-            task.perform(&World::read().expect("proc"), &mut |()| Ok(())).expect("it answers")
+            let task = LookAgain {
+                app: App::builtin("hermes").expect("built in"),
+                install: install.clone(),
+            };
+            task.perform(&World::read().expect("proc"), &mut |()| Ok(()))
+                .expect("it answers")
         };
         assert_eq!(look(), None);
         std::fs::write(&file, "2").expect("ours");

@@ -299,7 +299,9 @@ struct ReleasedFile {
 pub fn parse_checksums(text: &str) -> Result<Vec<Released>> {
     toml_edit::de::from_str::<ReleasedFile>(text)
         .map(|file| file.step)
-        .map_err(|error| Error::new(Kind::Input, format!("cannot read {CHECKSUMS}")).with_source(error))
+        .map_err(|error| {
+            Error::new(Kind::Input, format!("cannot read {CHECKSUMS}")).with_source(error)
+        })
 }
 
 /// The checksums of the steps that this program was released with.
@@ -352,7 +354,10 @@ fn lint_app(app: &App, folder: &FilePath, released: &[Released], found: &mut Vec
             Ok(text) => match Step::parse(&id, &text, &app.config.file) {
                 Ok(step) => {
                     if !id.starts_with(&format!("{:04}-", step.to)) {
-                        found.push(format!("{id}: the name does not start with {:04}-", step.to));
+                        found.push(format!(
+                            "{id}: the name does not start with {:04}-",
+                            step.to
+                        ));
                     }
                     super::cases::lint(app, &step, &step_folder.join("cases"), found);
                     steps.push(step);
@@ -425,7 +430,8 @@ mod tests {
     use super::*;
 
     fn step(from: u32, to: u32, legacy: bool) -> Step {
-        let text = format!("from = {from}\nto = {to}\nlegacy = {legacy}\ntitle = \"t\"\nwhy = \"w\"\n");
+        let text =
+            format!("from = {from}\nto = {to}\nlegacy = {legacy}\ntitle = \"t\"\nwhy = \"w\"\n");
         Step::parse(&format!("{to:04}-x"), &text, "c.yaml").unwrap()
     }
 
@@ -435,17 +441,45 @@ mod tests {
 
     #[test]
     fn a_missing_step_breaks_the_chain() {
-        let whole = Catalog::new(vec![step(1, 2, true), step(2, 5, false), step(5, 6, false)]).unwrap();
-        assert_eq!(whole.range(Some(1), 6).map(|found| ids(&found)), Ok(vec![2, 5, 6]));
-        assert_eq!(whole.range(Some(3), 5).map(|found| ids(&found)), Ok(vec![5]));
+        let whole =
+            Catalog::new(vec![step(1, 2, true), step(2, 5, false), step(5, 6, false)]).unwrap();
+        assert_eq!(
+            whole.range(Some(1), 6).map(|found| ids(&found)),
+            Ok(vec![2, 5, 6])
+        );
+        assert_eq!(
+            whole.range(Some(3), 5).map(|found| ids(&found)),
+            Ok(vec![5])
+        );
         assert_eq!(whole.range(Some(2), 4).map(|found| ids(&found)), Ok(vec![]));
         assert_eq!(whole.range(None, 6).map(|found| ids(&found)), Ok(vec![2]));
         assert_eq!(whole.range(Some(6), 6).map(|found| ids(&found)), Ok(vec![]));
-        assert_eq!(whole.range(Some(2), 7), Err(Gap { reached: 6, wanted: 7 }));
+        assert_eq!(
+            whole.range(Some(2), 7),
+            Err(Gap {
+                reached: 6,
+                wanted: 7
+            })
+        );
         let broken = Catalog::new(vec![step(1, 2, true), step(5, 6, false)]).unwrap();
-        assert_eq!(broken.range(Some(1), 6), Err(Gap { reached: 2, wanted: 6 }));
-        assert_eq!(broken.range(None, 6), Err(Gap { reached: 2, wanted: 6 }));
-        assert_eq!(broken.range(Some(5), 6).map(|found| ids(&found)), Ok(vec![6]));
+        assert_eq!(
+            broken.range(Some(1), 6),
+            Err(Gap {
+                reached: 2,
+                wanted: 6
+            })
+        );
+        assert_eq!(
+            broken.range(None, 6),
+            Err(Gap {
+                reached: 2,
+                wanted: 6
+            })
+        );
+        assert_eq!(
+            broken.range(Some(5), 6).map(|found| ids(&found)),
+            Ok(vec![6])
+        );
     }
 
     #[test]
@@ -457,11 +491,15 @@ mod tests {
     #[test]
     fn a_checksum_is_over_the_meaning() {
         let parse = |text: &str| Step::parse("0002-x", text, "c.yaml").unwrap().checksum;
-        let one = parse("to = 2\ntitle = \"a\"\nwhy = \"b\"\n[[change]]\nop = \"remove\"\npath = \"k\"\n");
+        let one = parse(
+            "to = 2\ntitle = \"a\"\nwhy = \"b\"\n[[change]]\nop = \"remove\"\npath = \"k\"\n",
+        );
         let same = parse(
             "# a comment\nwhy = \"other\"\ntitle = \"words\"\nto = 2\nfrom = 1\n[[change]]\npath = \"k\"\nop = \"remove\"\n",
         );
-        let other = parse("to = 2\ntitle = \"a\"\nwhy = \"b\"\n[[change]]\nop = \"remove\"\npath = \"l\"\n");
+        let other = parse(
+            "to = 2\ntitle = \"a\"\nwhy = \"b\"\n[[change]]\nop = \"remove\"\npath = \"l\"\n",
+        );
         assert_eq!(one, same);
         assert_ne!(one, other);
     }
@@ -485,7 +523,11 @@ mod tests {
         for name in App::names() {
             let app = App::builtin(&name).unwrap();
             let catalog = Catalog::load(&app, &[]).unwrap();
-            assert!(catalog.range(Some(catalog.oldest()), catalog.newest()).is_ok());
+            assert!(
+                catalog
+                    .range(Some(catalog.oldest()), catalog.newest())
+                    .is_ok()
+            );
         }
     }
 }

@@ -195,7 +195,10 @@ pub fn is_truthy(value: &Value) -> bool {
         Value::Bool(value) => *value,
         Value::Int(value) => *value != 0,
         Value::Str(text) => {
-            matches!(text.trim().to_lowercase().as_str(), "true" | "yes" | "on" | "1")
+            matches!(
+                text.trim().to_lowercase().as_str(),
+                "true" | "yes" | "on" | "1"
+            )
         }
         _ => false,
     }
@@ -308,7 +311,10 @@ impl Change {
         let default_since = raw.default_since.take();
         let (op, usual_file) = read_op(&mut raw)?;
         raw.nothing_left()?;
-        let sets = matches!(op, Op::Set { .. } | Op::SetDefault { .. } | Op::Replace { .. });
+        let sets = matches!(
+            op,
+            Op::Set { .. } | Op::SetDefault { .. } | Op::Replace { .. }
+        );
         if default_since.is_some() && !sets {
             return Err("default-since belongs to an operation that sets a value".to_owned());
         }
@@ -326,7 +332,9 @@ impl Change {
         let own = match &self.op {
             Op::MakeDir { path } => {
                 if !is_inside(path) || !self.when.is_empty() {
-                    return Err("make-dir takes a path inside the home, and no condition".to_owned());
+                    return Err(
+                        "make-dir takes a path inside the home, and no condition".to_owned()
+                    );
                 }
                 return Ok(());
             }
@@ -355,7 +363,11 @@ impl Change {
             Op::Move { to, .. } | Op::Copy { to, .. } => Some(to),
             _ => None,
         };
-        let others = self.when.iter().filter_map(|when| when.path.as_ref()).chain(target);
+        let others = self
+            .when
+            .iter()
+            .filter_map(|when| when.path.as_ref())
+            .chain(target);
         for other in others {
             if other.stars() > own.stars() {
                 return Err(format!("{other} has a `*` that {own} does not have"));
@@ -400,21 +412,56 @@ fn read_op(raw: &mut RawChange) -> Result<(Op, Option<&'static str>), String> {
         Ok::<_, String>(Pattern::from(crate::document::Path::from([name.as_str()])))
     };
     let found = match op.as_str() {
-        "set" => Op::Set { path: path(raw)?, value: value(raw)? },
-        "set-default" => Op::SetDefault { path: path(raw)?, value: value(raw)? },
-        "replace" => Op::Replace { path: path(raw)?, value: value(raw)? },
+        "set" => Op::Set {
+            path: path(raw)?,
+            value: value(raw)?,
+        },
+        "set-default" => Op::SetDefault {
+            path: path(raw)?,
+            value: value(raw)?,
+        },
+        "replace" => Op::Replace {
+            path: path(raw)?,
+            value: value(raw)?,
+        },
         "remove" => Op::Remove { path: path(raw)? },
-        "move" => Op::Move { path: path(raw)?, to: to(raw)? },
-        "copy" => Op::Copy { path: path(raw)?, to: to(raw)? },
-        "append" => Op::Append { path: path(raw)?, value: value(raw)? },
+        "move" => Op::Move {
+            path: path(raw)?,
+            to: to(raw)?,
+        },
+        "copy" => Op::Copy {
+            path: path(raw)?,
+            to: to(raw)?,
+        },
+        "append" => Op::Append {
+            path: path(raw)?,
+            value: value(raw)?,
+        },
         "remove-item" => Op::RemoveItem {
             path: path(raw)?,
             values: raw.values.take().ok_or_else(|| missing("list of values"))?,
         },
         // A variable is a key of its file; clearing one that is empty already changes nothing.
-        "clear-env" => return Ok((Op::Replace { path: variable(raw)?, value: "".into() }, Some(".env"))),
-        "remove-env" => return Ok((Op::Remove { path: variable(raw)? }, Some(".env"))),
-        "make-dir" => Op::MakeDir { path: path(raw)?.to_string() },
+        "clear-env" => {
+            return Ok((
+                Op::Replace {
+                    path: variable(raw)?,
+                    value: "".into(),
+                },
+                Some(".env"),
+            ));
+        }
+        "remove-env" => {
+            return Ok((
+                Op::Remove {
+                    path: variable(raw)?,
+                },
+                Some(".env"),
+            ));
+        }
+        "make-dir" => Op::MakeDir {
+            path: path(raw)?.to_string(),
+        },
         "builtin" => Op::Builtin {
             name: raw.name.take().ok_or_else(|| missing("name"))?,
             options: raw.options.take().unwrap_or(Value::Map(Vec::new())),

@@ -10,7 +10,19 @@ use crate::restart::table::Action;
 use crate::world::render_time;
 
 /// How a runtime ends in a receipt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum RuntimeOutcome {
     /// The old incarnation is gone and a new one is up, proved.
@@ -168,15 +180,21 @@ pub fn decide(facts: &Facts<'_>) -> Step {
         return settled(O::Unverified, format!("other host? {reason}"));
     }
     let Some(process) = &runtime.process else {
-        return runtime.unit.as_ref().map_or(Step::NoRow, |unit| slot(unit, facts.waited));
+        return runtime
+            .unit
+            .as_ref()
+            .map_or(Step::NoRow, |unit| slot(unit, facts.waited));
     };
     if runtime.homes.is_empty() {
         return settled(O::Unverified, format!("home: {}", runtime.home_evidence));
     }
-    if let Supervisor::Unknown { seen } = &runtime.supervisor {
+    // A row of the table may name an owner that nothing else knows; without one it is hands off.
+    if let (Supervisor::Unknown { seen }, None) = (&runtime.supervisor, facts.action) {
         return Step::Settled(
-            Decision::new(O::Unaccounted, format!("owner: {seen}"))
-                .with_remedy(format!("find out what keeps process {} running, and restart it there", process.incarnation.pid)),
+            Decision::new(O::Unaccounted, format!("owner: {seen}")).with_remedy(format!(
+                "find out what keeps process {} running, and restart it there",
+                process.incarnation.pid
+            )),
         );
     }
     if let Some(home) = &facts.blocked_by {
@@ -190,19 +208,30 @@ pub fn decide(facts: &Facts<'_>) -> Step {
         Age::Fresh | Age::Unknown(_) => String::from("asked to restart all"),
     };
     if facts.restart == RestartWhen::Never {
-        return Step::Settled(Decision::new(O::Manual, format!("asked not to; {why}")).with_remedy(&*facts.instruction));
+        return Step::Settled(
+            Decision::new(O::Manual, format!("asked not to; {why}"))
+                .with_remedy(&*facts.instruction),
+        );
     }
     if facts.action == Some(Action::Defer) {
-        return Step::Settled(Decision::new(O::Deferred, format!("owner; {why}")).with_remedy(&*facts.instruction));
+        return Step::Settled(
+            Decision::new(O::Deferred, format!("owner; {why}")).with_remedy(&*facts.instruction),
+        );
     }
     if runtime.encloses_us {
         return Step::Settled(
-            Decision::new(O::Deferred, format!("self: this run was started from inside it; {why}"))
-                .with_remedy("run update again from outside of it, or let the next run settle it"),
+            Decision::new(
+                O::Deferred,
+                format!("self: this run was started from inside it; {why}"),
+            )
+            .with_remedy("run update again from outside of it, or let the next run settle it"),
         );
     }
     match facts.action {
-        None => settled(O::Unaccounted, format!("owner: no mechanism is known for it; {why}")),
+        None => settled(
+            O::Unaccounted,
+            format!("owner: no mechanism is known for it; {why}"),
+        ),
         Some(Action::Manual | Action::Deny | Action::Kickstart) => {
             Step::Settled(Decision::new(O::Manual, why).with_remedy(&*facts.instruction))
         }
@@ -222,6 +251,10 @@ fn settled(outcome: RuntimeOutcome, reason: impl Into<String>) -> Step {
 
 /// A runtime whose start is after every change: current, unless another vantage disagrees.
 fn fresh(runtime: &Runtime) -> Step {
+    if let (Supervisor::Systemd { unit, .. }, None) = (&runtime.supervisor, &runtime.unit) {
+        let reason = format!("manager: it said nothing of {unit}");
+        return settled(RuntimeOutcome::Unverified, reason);
+    }
     if let Some(unit) = &runtime.unit
         && !unit.is_up()
     {
@@ -248,19 +281,26 @@ fn slot(unit: &Unit, waited: bool) -> Step {
             let reason = if unit.sub_state == "auto-restart" {
                 String::from("auto-restart")
             } else {
-                format!("{}/{}, and no process of it", unit.active_state, unit.sub_state)
+                format!(
+                    "{}/{}, and no process of it",
+                    unit.active_state, unit.sub_state
+                )
             };
             return Step::Wait(Decision::new(O::Unverified, reason));
         }
         "activating" if unit.sub_state == "auto-restart" => {
             return Step::Settled(
-                Decision::new(O::Down, format!("crash-loop; {}", exit_of(unit))).with_remedy(look_at(unit)),
+                Decision::new(O::Down, format!("crash-loop; {}", exit_of(unit)))
+                    .with_remedy(look_at(unit)),
             );
         }
         "activating" | "deactivating" | "reloading" | "active" => {
             return settled(
                 O::Unverified,
-                format!("{}/{}, and no process of it", unit.active_state, unit.sub_state),
+                format!(
+                    "{}/{}, and no process of it",
+                    unit.active_state, unit.sub_state
+                ),
             );
         }
         _ => {}
@@ -297,7 +337,10 @@ fn slot(unit: &Unit, waited: bool) -> Step {
 }
 
 fn exit_of(unit: &Unit) -> String {
-    format!("result {}, last status {}", unit.result, unit.exec_main_status)
+    format!(
+        "result {}, last status {}",
+        unit.result, unit.exec_main_status
+    )
 }
 
 fn look_at(unit: &Unit) -> String {
@@ -395,15 +438,23 @@ mod tests {
     #[test]
     fn line_1_what_could_not_be_read_is_unverified() {
         let mut runtime = sample::runtime(7);
-        runtime.unreadable.push("status of 7: permission denied".into());
+        runtime
+            .unreadable
+            .push("status of 7: permission denied".into());
         assert_eq!(outcome(&facts(&runtime)).0, O::Unverified);
     }
 
     #[test]
     fn line_2_what_is_not_ours_is_skipped_with_the_reason() {
         let runtime = sample::runtime(7);
-        let facts = Facts { not_ours: Some("another user's: uid 1002".into()), ..facts(&runtime) };
-        assert_eq!(outcome(&facts), (O::Skipped, "another user's: uid 1002".into()));
+        let facts = Facts {
+            not_ours: Some("another user's: uid 1002".into()),
+            ..facts(&runtime)
+        };
+        assert_eq!(
+            outcome(&facts),
+            (O::Skipped, "another user's: uid 1002".into())
+        );
     }
 
     #[test]
@@ -418,8 +469,22 @@ mod tests {
     #[test]
     fn line_5_a_process_of_an_unknown_owner_is_unaccounted_and_left_alone() {
         let mut runtime = sample::runtime(7);
-        runtime.supervisor = Supervisor::Unknown { seen: "a parent that no rule knows".into() };
-        assert_eq!(outcome(&facts(&runtime)).0, O::Unaccounted);
+        runtime.supervisor = Supervisor::Unknown {
+            seen: "a parent that no rule knows".into(),
+        };
+        let unknown = Facts {
+            action: None,
+            ..facts(&runtime)
+        };
+        assert_eq!(outcome(&unknown).0, O::Unaccounted);
+        let named = Facts {
+            action: Some(Action::Signal),
+            ..facts(&runtime)
+        };
+        assert!(
+            matches!(decide(&named), Step::Act(_)),
+            "a row of the table names it"
+        );
     }
 
     #[test]
@@ -432,11 +497,19 @@ mod tests {
 
     #[test]
     fn line_7_a_condition_that_does_not_hold_is_down_and_a_stop_is_stopped() {
-        slot_is(|unit| unit.result = "exec-condition".into(), O::Down, "condition");
+        slot_is(
+            |unit| unit.result = "exec-condition".into(),
+            O::Down,
+            "condition",
+        );
         slot_is(|unit| unit.condition_result = false, O::Down, "condition");
         slot_is(|_| {}, O::Stopped, "");
         slot_is(|unit| unit.result = "exit-code".into(), O::Stopped, "");
-        slot_is(|unit| (unit.condition_result, unit.condition_timestamp_monotonic) = (false, 0), O::Stopped, "");
+        slot_is(
+            |unit| (unit.condition_result, unit.condition_timestamp_monotonic) = (false, 0),
+            O::Stopped,
+            "",
+        );
     }
 
     #[test]
@@ -446,10 +519,38 @@ mod tests {
 
     #[test]
     fn line_9_any_other_failure_is_down_before() {
-        slot_is(|unit| { failed(unit); unit.restart = "on-failure".into(); }, O::Down, "before");
-        slot_is(|unit| { failed(unit); unit.restart_prevent_status = vec![1]; }, O::Down, "before");
-        slot_is(|unit| { failed(unit); unit.inactive_exit_monotonic = 30; }, O::Down, "before");
-        slot_is(|unit| { failed(unit); unit.dependencies_active = false; }, O::Down, "before");
+        slot_is(
+            |unit| {
+                failed(unit);
+                unit.restart = "on-failure".into();
+            },
+            O::Down,
+            "before",
+        );
+        slot_is(
+            |unit| {
+                failed(unit);
+                unit.restart_prevent_status = vec![1];
+            },
+            O::Down,
+            "before",
+        );
+        slot_is(
+            |unit| {
+                failed(unit);
+                unit.inactive_exit_monotonic = 30;
+            },
+            O::Down,
+            "before",
+        );
+        slot_is(
+            |unit| {
+                failed(unit);
+                unit.dependencies_active = false;
+            },
+            O::Down,
+            "before",
+        );
     }
 
     #[test]
@@ -458,8 +559,13 @@ mod tests {
             unit.active_state = "activating".into();
             unit.sub_state = "auto-restart".into();
         });
-        let early = Facts { waited: false, ..facts(&runtime) };
-        assert!(matches!(decide(&early), Step::Wait(decision) if decision.outcome == O::Unverified));
+        let early = Facts {
+            waited: false,
+            ..facts(&runtime)
+        };
+        assert!(
+            matches!(decide(&early), Step::Wait(decision) if decision.outcome == O::Unverified)
+        );
         let (outcome, reason) = outcome(&facts(&runtime));
         assert_eq!(outcome, O::Down);
         assert!(reason.starts_with("crash-loop"));
@@ -468,52 +574,94 @@ mod tests {
     #[test]
     fn line_11_a_home_that_must_not_be_started_on_protects_its_runtime() {
         let runtime = sample::runtime(7);
-        let facts = Facts { blocked_by: Some("invalid".into()), ..facts(&runtime) };
+        let facts = Facts {
+            blocked_by: Some("invalid".into()),
+            ..facts(&runtime)
+        };
         assert_eq!(outcome(&facts), (O::Skipped, "home-invalid".into()));
     }
 
     #[test]
     fn line_12_a_fresh_runtime_is_current_if_every_vantage_agrees() {
         let mut runtime = sample::runtime(7);
-        assert_eq!(outcome(&Facts { age: Age::Fresh, ..facts(&runtime) }).0, O::Current);
+        assert_eq!(
+            outcome(&Facts {
+                age: Age::Fresh,
+                ..facts(&runtime)
+            })
+            .0,
+            O::Current
+        );
         if let Some(report) = &mut runtime.self_report {
             report.phase = Phase::Failed;
         }
-        assert_eq!(outcome(&Facts { age: Age::Fresh, ..facts(&runtime) }).0, O::Unverified);
+        assert_eq!(
+            outcome(&Facts {
+                age: Age::Fresh,
+                ..facts(&runtime)
+            })
+            .0,
+            O::Unverified
+        );
         let mut runtime = sample::runtime(7);
         if let Some(unit) = &mut runtime.unit {
             unit.active_state = "deactivating".into();
         }
-        assert_eq!(outcome(&Facts { age: Age::Fresh, ..facts(&runtime) }).0, O::Unverified);
+        assert_eq!(
+            outcome(&Facts {
+                age: Age::Fresh,
+                ..facts(&runtime)
+            })
+            .0,
+            O::Unverified
+        );
     }
 
     #[test]
     fn line_12_a_fresh_runtime_is_restarted_if_all_shall_be() {
         let runtime = sample::runtime(7);
-        let facts = Facts { age: Age::Fresh, restart: RestartWhen::Always, ..facts(&runtime) };
+        let facts = Facts {
+            age: Age::Fresh,
+            restart: RestartWhen::Always,
+            ..facts(&runtime)
+        };
         assert!(matches!(decide(&facts), Step::Act(_)));
     }
 
     #[test]
     fn line_13_what_cannot_be_compared_is_unverified() {
         let runtime = sample::runtime(7);
-        let facts = Facts { age: Age::Unknown("no file".into()), ..facts(&runtime) };
+        let facts = Facts {
+            age: Age::Unknown("no file".into()),
+            ..facts(&runtime)
+        };
         assert_eq!(outcome(&facts), (O::Unverified, "age: no file".into()));
     }
 
     #[test]
     fn line_14_a_stale_runtime_is_manual_if_none_shall_be_restarted() {
         let runtime = sample::runtime(7);
-        let facts = Facts { restart: RestartWhen::Never, ..facts(&runtime) };
-        let Step::Settled(decision) = decide(&facts) else { panic!("it is settled") };
+        let facts = Facts {
+            restart: RestartWhen::Never,
+            ..facts(&runtime)
+        };
+        let Step::Settled(decision) = decide(&facts) else {
+            panic!("it is settled")
+        };
         assert_eq!(decision.outcome, O::Manual);
-        assert_eq!(decision.remedy.as_deref(), Some("systemctl --user restart agent.service"));
+        assert_eq!(
+            decision.remedy.as_deref(),
+            Some("systemctl --user restart agent.service")
+        );
     }
 
     #[test]
     fn line_15_a_desktop_restarts_its_own() {
         let runtime = sample::runtime(7);
-        let facts = Facts { action: Some(Action::Defer), ..facts(&runtime) };
+        let facts = Facts {
+            action: Some(Action::Defer),
+            ..facts(&runtime)
+        };
         assert_eq!(outcome(&facts).0, O::Deferred);
     }
 
@@ -530,40 +678,68 @@ mod tests {
     fn line_17_what_only_a_person_can_restart_is_manual() {
         let runtime = sample::runtime(7);
         for action in [Action::Manual, Action::Deny, Action::Kickstart] {
-            let facts = Facts { action: Some(action), ..facts(&runtime) };
+            let facts = Facts {
+                action: Some(action),
+                ..facts(&runtime)
+            };
             assert_eq!(outcome(&facts).0, O::Manual, "{action:?}");
         }
-        let facts = Facts { action: None, ..facts(&runtime) };
-        assert_eq!(outcome(&facts).0, O::Unaccounted, "no row of the table, no action");
+        let facts = Facts {
+            action: None,
+            ..facts(&runtime)
+        };
+        assert_eq!(
+            outcome(&facts).0,
+            O::Unaccounted,
+            "no row of the table, no action"
+        );
     }
 
     #[test]
     fn line_18_a_manager_that_cannot_be_asked_is_not_asked() {
         let runtime = sample::runtime(7);
-        let mute = Facts { reach: Reach::Mute("no answer".into()), ..facts(&runtime) };
+        let mute = Facts {
+            reach: Reach::Mute("no answer".into()),
+            ..facts(&runtime)
+        };
         assert_eq!(outcome(&mute).0, O::Unverified);
-        let denied = Facts { reach: Reach::Denied("sudo systemctl restart x".into()), ..facts(&runtime) };
+        let denied = Facts {
+            reach: Reach::Denied("sudo systemctl restart x".into()),
+            ..facts(&runtime)
+        };
         assert_eq!(outcome(&denied).0, O::Failed);
     }
 
     #[test]
     fn line_19_everything_else_is_restarted() {
         let runtime = sample::runtime(7);
-        assert_eq!(decide(&facts(&runtime)), Step::Act("its code changed".into()));
+        assert_eq!(
+            decide(&facts(&runtime)),
+            Step::Act("its code changed".into())
+        );
     }
 
     #[test]
     fn a_runtime_is_stale_if_its_code_changed_after_its_start() {
         let mut runtime = sample::runtime(7);
-        let changed = |at_nanos| Changed { at_nanos, file: "/x/RECORD".into() };
+        let changed = |at_nanos| Changed {
+            at_nanos,
+            file: "/x/RECORD".into(),
+        };
         let start = 1_000_000_000_000;
-        assert!(matches!(age_by_code(&runtime, Some(&changed(start + 1))), Age::Stale(_)));
+        assert!(matches!(
+            age_by_code(&runtime, Some(&changed(start + 1))),
+            Age::Stale(_)
+        ));
         assert_eq!(age_by_code(&runtime, Some(&changed(start))), Age::Fresh);
         assert!(matches!(age_by_code(&runtime, None), Age::Unknown(_)));
         // The manager's own record of the start counts before what the ticks say.
         if let Some(unit) = &mut runtime.unit {
             unit.exec_main_start_usec = 1_000_000_100;
         }
-        assert_eq!(age_by_code(&runtime, Some(&changed(start + 1000))), Age::Fresh);
+        assert_eq!(
+            age_by_code(&runtime, Some(&changed(start + 1000))),
+            Age::Fresh
+        );
     }
 }

@@ -166,7 +166,9 @@ impl<'a> Installs<'a> {
             .collect();
         let mut by_home: BTreeMap<&str, Vec<&Install>> = BTreeMap::new();
         for runtime in inventory.runtimes.iter().filter(|runtime| runtime.managed) {
-            let install = known.iter().find(|install| Some(&install.id) == runtime.install.as_ref());
+            let install = known
+                .iter()
+                .find(|install| Some(&install.id) == runtime.install.as_ref());
             for home in &runtime.homes {
                 by_home.entry(home).or_default().extend(install);
             }
@@ -188,7 +190,10 @@ impl<'a> Installs<'a> {
     }
 
     fn checkout_of(&self, home: &Home) -> Option<Vec<&'a Install>> {
-        let found = self.known.iter().find(|install| install.roots.contains(&home.root));
+        let found = self
+            .known
+            .iter()
+            .find(|install| install.roots.contains(&home.root));
         found.map(|install| vec![*install])
     }
 
@@ -251,7 +256,14 @@ impl Plan {
             .inventory
             .homes
             .iter()
-            .map(|home| plan_home(home, &mut given.targets, &mut given.evaluations, given.wishes))
+            .map(|home| {
+                plan_home(
+                    home,
+                    &mut given.targets,
+                    &mut given.evaluations,
+                    given.wishes,
+                )
+            })
             .collect();
         let runtimes = given
             .inventory
@@ -309,7 +321,10 @@ fn plan_home(
     let target = targets.remove(&home.id).unwrap_or_default();
     let mut evaluation = evaluations.remove(&home.id).unwrap_or_else(|| {
         let (outcome, reason) = without_evaluation(home, wishes).unwrap_or_else(|| {
-            (HomeOutcome::Failed, "its owner's helper did not evaluate it".into())
+            (
+                HomeOutcome::Failed,
+                "its owner's helper did not evaluate it".into(),
+            )
         });
         Evaluation::without_steps(home.id.clone(), outcome, reason)
     });
@@ -419,9 +434,11 @@ fn not_ours(runtime: &Runtime, served: &[&PlannedHome], given: &Given<'_>) -> Op
         return Some(format!("unmanaged kind {}", runtime.kind));
     }
     let installs = &given.inventory.installs;
-    let own = installs
-        .iter()
-        .find(|install| served.iter().any(|home| install.roots.contains(&home.home.root)))?;
+    let own = installs.iter().find(|install| {
+        served
+            .iter()
+            .any(|home| install.roots.contains(&home.home.root))
+    })?;
     let runs = installs
         .iter()
         .find(|install| Some(&install.id) == runtime.install.as_ref())?;
@@ -438,7 +455,10 @@ fn age(runtime: &Runtime, served: &[&PlannedHome], given: &Given<'_>) -> Age {
     if let Some(home) = pending {
         let from = home.evaluation.from.as_deref().unwrap_or("unversioned");
         let to = home.evaluation.to.unwrap_or_default();
-        return Age::Stale(format!("its home {} goes from {from} to {to}", home.home.profile));
+        return Age::Stale(format!(
+            "its home {} goes from {from} to {to}",
+            home.home.profile
+        ));
     }
     let owed = given.owed.iter().find(|owed| {
         owed.incarnation.same_life(&process.incarnation)

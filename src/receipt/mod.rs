@@ -340,10 +340,18 @@ impl Receipt {
         match schema {
             Some(number) if number == u64::from(SCHEMA) => {}
             Some(number) => {
-                return Err(Error::new(Kind::Input, format!("the receipt is of format {number}, and {SCHEMA} is known"))
-                    .with_hint("read it with the release of update that wrote it, or a newer one"));
+                return Err(Error::new(
+                    Kind::Input,
+                    format!("the receipt is of format {number}, and {SCHEMA} is known"),
+                )
+                .with_hint("read it with the release of update that wrote it, or a newer one"));
             }
-            None => return Err(Error::new(Kind::Input, "this is not a receipt: it has no schema")),
+            None => {
+                return Err(Error::new(
+                    Kind::Input,
+                    "this is not a receipt: it has no schema",
+                ));
+            }
         }
         serde_json::from_value(value)
             .map_err(|error| Error::new(Kind::Input, "the receipt is damaged").with_source(error))
@@ -354,10 +362,16 @@ impl Receipt {
         for row in &mut self.homes {
             row.accepted = policy
                 .iter()
-                .find(|rule| rule.home.as_deref() == Some(&*row.path) && rule.outcome == row.outcome.word())
+                .find(|rule| {
+                    rule.home.as_deref() == Some(&*row.path) && rule.outcome == row.outcome.word()
+                })
                 .map(|rule| rule.reason.clone());
         }
-        let paths: BTreeMap<&str, &PathBuf> = self.homes.iter().map(|home| (home.id.as_str(), &home.path)).collect();
+        let paths: BTreeMap<&str, &PathBuf> = self
+            .homes
+            .iter()
+            .map(|home| (home.id.as_str(), &home.path))
+            .collect();
         for row in &mut self.runtimes {
             // Only what can be known and left so: a failed restart is never fine.
             let acceptable = match row.outcome {
@@ -371,7 +385,11 @@ impl Receipt {
                 .find(|rule| {
                     rule.outcome == row.outcome.word()
                         && (rule.unit.is_some() && rule.unit == row.unit
-                            || rule.home.as_ref().is_some_and(|path| row.homes.iter().any(|id| paths.get(id.as_str()) == Some(&path))))
+                            || rule.home.as_ref().is_some_and(|path| {
+                                row.homes
+                                    .iter()
+                                    .any(|id| paths.get(id.as_str()) == Some(&path))
+                            }))
                 })
                 .map(|rule| rule.reason.clone());
         }
@@ -380,9 +398,17 @@ impl Receipt {
     /// Whether every row is accounted for and fine.
     #[must_use]
     pub fn is_clean(&self) -> bool {
-        self.homes.iter().all(|row| row.accepted.is_some() || (row.done && row.outcome.is_clean()))
-            && self.runtimes.iter().all(|row| row.accepted.is_some() || row.outcome.is_clean())
-            && self.collectors.iter().all(|row| row.outcome != "unverified")
+        self.homes
+            .iter()
+            .all(|row| row.accepted.is_some() || (row.done && row.outcome.is_clean()))
+            && self
+                .runtimes
+                .iter()
+                .all(|row| row.accepted.is_some() || row.outcome.is_clean())
+            && self
+                .collectors
+                .iter()
+                .all(|row| row.outcome != "unverified")
     }
 
     /// Computes the verdict from the rows; an interrupted run is never clean.
@@ -400,7 +426,9 @@ impl Receipt {
             *counts.entry(format!("runtimes.{word}")).or_insert(0) += 1;
         }
         for row in self.collectors.iter().filter(|row| row.outcome != "ok") {
-            *counts.entry(format!("collectors.{}", row.outcome)).or_insert(0) += 1;
+            *counts
+                .entry(format!("collectors.{}", row.outcome))
+                .or_insert(0) += 1;
         }
         self.verdict = Verdict {
             outcome,

@@ -78,7 +78,11 @@ pub fn home(planned: &PlannedHome, user: &str) -> HomeRow {
                 result: word_of(&step.result),
             })
             .collect(),
-        failures: evaluation.failures.iter().map(|failure| screen::text(failure)).collect(),
+        failures: evaluation
+            .failures
+            .iter()
+            .map(|failure| screen::text(failure))
+            .collect(),
         files: evaluation
             .files
             .iter()
@@ -95,8 +99,14 @@ pub fn home(planned: &PlannedHome, user: &str) -> HomeRow {
             .map(|change| ChangeRow {
                 step: change.step.clone(),
                 path: screen::text(&change.path),
-                before: change.before.as_ref().map(|value| screen::json(&change.path, value)),
-                after: change.after.as_ref().map(|value| screen::json(&change.path, value)),
+                before: change
+                    .before
+                    .as_ref()
+                    .map(|value| screen::json(&change.path, value)),
+                after: change
+                    .after
+                    .as_ref()
+                    .map(|value| screen::json(&change.path, value)),
             })
             .collect(),
     }
@@ -109,9 +119,13 @@ fn home_remedy(planned: &PlannedHome) -> Option<String> {
     let remedy = match planned.evaluation.outcome {
         O::Invalid => format!("mend {path}, then run update again"),
         O::NewerThanCode => "install the release that this configuration was written for".into(),
-        O::BelowFloor => format!("the application no longer reads so old a file: set up {path} anew, or raise it by hand"),
+        O::BelowFloor => format!(
+            "the application no longer reads so old a file: set up {path} anew, or raise it by hand"
+        ),
         O::BeyondCatalog => "install a release of update that knows this version".into(),
-        O::NoInstall => "name the version with --to, or the install's place in the configuration".into(),
+        O::NoInstall => {
+            "name the version with --to, or the install's place in the configuration".into()
+        }
         O::ReadOnly => format!("make {path} writable for its owner, then run update again"),
         O::Conflict => "run update again when nothing else works on it".into(),
         O::Failed => format!("mend what is named in {path}, then run update again"),
@@ -122,7 +136,11 @@ fn home_remedy(planned: &PlannedHome) -> Option<String> {
 
 /// The row of a runtime that was only planned.
 #[must_use]
-pub fn planned_runtime(planned: &PlannedRuntime, user: &str, profiles: &BTreeMap<&str, &str>) -> RuntimeRow {
+pub fn planned_runtime(
+    planned: &PlannedRuntime,
+    user: &str,
+    profiles: &BTreeMap<&str, &str>,
+) -> RuntimeRow {
     let decision = match &planned.step {
         Step::Settled(decision) | Step::Wait(decision) => decision.clone(),
         Step::Act(why) => Decision::new(RuntimeOutcome::Unaccounted, why.clone()),
@@ -141,7 +159,10 @@ pub fn runtime(
     (user, profiles): (&str, &BTreeMap<&str, &str>),
 ) -> RuntimeRow {
     let runtime = &planned.runtime;
-    let before = runtime.process.as_ref().map(|process| life(process, runtime.unit.as_ref(), runtime.self_report.as_ref()));
+    let before = runtime
+        .process
+        .as_ref()
+        .map(|process| life(process, runtime.unit.as_ref(), runtime.self_report.as_ref()));
     let acts = matches!(planned.step, Step::Act(_));
     RuntimeRow {
         id: runtime.id.clone(),
@@ -149,7 +170,11 @@ pub fn runtime(
         profiles: runtime
             .homes
             .iter()
-            .filter_map(|home| profiles.get(home.as_str()).map(|profile| (*profile).to_owned()))
+            .filter_map(|home| {
+                profiles
+                    .get(home.as_str())
+                    .map(|profile| (*profile).to_owned())
+            })
             .collect(),
         homes: runtime.homes.clone(),
         uid: runtime.uid,
@@ -158,11 +183,16 @@ pub fn runtime(
         supervisor: supervisor(&runtime.supervisor),
         unit: slot(runtime),
         mechanism: planned.mechanism.as_ref().map(|row| row.id.clone()),
-        action: planned.mechanism.as_ref().filter(|_| acts).map(|row| word_of(&row.action)),
+        action: planned
+            .mechanism
+            .as_ref()
+            .filter(|_| acts)
+            .map(|row| word_of(&row.action)),
         job: seen.and_then(|seen| match &seen.call {
-            Call::Queued { job } | Call::Adopted { job } => {
-                Some(format!("{job} {}", seen.job_result.as_deref().unwrap_or("unfinished")))
-            }
+            Call::Queued { job } | Call::Adopted { job } => Some(format!(
+                "{job} {}",
+                seen.job_result.as_deref().unwrap_or("unfinished")
+            )),
             Call::Signalled { signal } => Some(format!("signal {}", word_of(signal))),
             Call::Ran { program, status } => Some(match status {
                 Some(status) => format!("{program} ended with {status}"),
@@ -176,7 +206,11 @@ pub fn runtime(
         accepted: None,
         waited_ms: seen.map_or(0, |seen| seen.waited_ms),
         before,
-        after: now.and_then(|now| now.process.as_ref().map(|process| life(process, now.unit.as_ref(), now.self_report.as_ref()))),
+        after: now.and_then(|now| {
+            now.process
+                .as_ref()
+                .map(|process| life(process, now.unit.as_ref(), now.self_report.as_ref()))
+        }),
         evidence: evidence(now.unwrap_or(runtime), seen),
     }
 }
@@ -184,7 +218,9 @@ pub fn runtime(
 fn life(process: &Process, unit: Option<&Unit>, report: Option<&SelfReport>) -> Life {
     Life {
         incarnation: process.incarnation.clone(),
-        invocation_id: unit.map(|unit| unit.invocation_id.clone()).filter(|id| !id.is_empty()),
+        invocation_id: unit
+            .map(|unit| unit.invocation_id.clone())
+            .filter(|id| !id.is_empty()),
         code_version: report.and_then(|report| report.code_version.clone()),
         started_at: render_time(Duration::from_nanos(process.started_at_nanos)),
     }
@@ -192,8 +228,14 @@ fn life(process: &Process, unit: Option<&Unit>, report: Option<&SelfReport>) -> 
 
 fn supervisor(supervisor: &Supervisor) -> String {
     match supervisor {
-        Supervisor::Systemd { scope: crate::fleet::Manager::System, .. } => "systemd (system)".into(),
-        Supervisor::Systemd { scope: crate::fleet::Manager::User(uid), .. } => format!("systemd (user {uid})"),
+        Supervisor::Systemd {
+            scope: crate::fleet::Manager::System,
+            ..
+        } => "systemd (system)".into(),
+        Supervisor::Systemd {
+            scope: crate::fleet::Manager::User(uid),
+            ..
+        } => format!("systemd (user {uid})"),
         Supervisor::Scope { unit } => format!("a person's session ({unit})"),
         Supervisor::Launchd { domain, .. } => format!("launchd ({domain})"),
         Supervisor::S6 { .. } => "s6".into(),
@@ -226,7 +268,10 @@ fn evidence(runtime: &Runtime, seen: Option<&Observation>) -> Vec<EvidenceRow> {
         Some(process) => add(
             "kernel",
             "proc".into(),
-            format!("pid {}, start {}, {}", process.incarnation.pid, process.incarnation.start_ticks, runtime.home_evidence),
+            format!(
+                "pid {}, start {}, {}",
+                process.incarnation.pid, process.incarnation.start_ticks, runtime.home_evidence
+            ),
         ),
         None => add("kernel", "proc".into(), "no process".into()),
     }
@@ -239,8 +284,8 @@ fn evidence(runtime: &Runtime, seen: Option<&Observation>) -> Vec<EvidenceRow> {
             "supervisor",
             by,
             format!(
-                "{}/{}, result {}, invocation {}, main pid {}",
-                unit.active_state, unit.sub_state, unit.result, unit.invocation_id, unit.main_pid
+                "{}/{}, result {}, main pid {}",
+                unit.active_state, unit.sub_state, unit.result, unit.main_pid
             ),
         );
     }
@@ -248,16 +293,37 @@ fn evidence(runtime: &Runtime, seen: Option<&Observation>) -> Vec<EvidenceRow> {
         add(
             "self",
             format!("uid {}", runtime.uid),
-            format!("pid {}, start {}, {}", report.pid, report.start_ticks, report.state.as_deref().unwrap_or("no state")),
+            format!(
+                "pid {}, start {}, {}",
+                report.pid,
+                report.start_ticks,
+                report.state.as_deref().unwrap_or("no state")
+            ),
         );
     }
     if let Some(seen) = seen {
         if let Some(drain) = &seen.drain {
             let ended = if drain.exited { "ended" } else { "did not end" };
-            add("supervisor", "update".into(), format!("asked to finish by signal {}: it {ended} after {} ms", word_of(&drain.signal), drain.waited_ms));
+            add(
+                "supervisor",
+                "update".into(),
+                format!(
+                    "asked to finish by signal {}: it {ended} after {} ms",
+                    word_of(&drain.signal),
+                    drain.waited_ms
+                ),
+            );
         }
         for job in &seen.foreign_jobs {
-            add("supervisor", "others".into(), format!("a job of somebody else: {} {}", job.job_type, job.result.as_deref().unwrap_or("unfinished")));
+            add(
+                "supervisor",
+                "others".into(),
+                format!(
+                    "a job of somebody else: {} {}",
+                    job.job_type,
+                    job.result.as_deref().unwrap_or("unfinished")
+                ),
+            );
         }
         for note in &seen.notes {
             add("supervisor", "update".into(), note.clone());

@@ -39,7 +39,13 @@ pub fn render(receipt: &Receipt, style: Style) -> String {
     let mut output = String::new();
     let lines = lines(receipt, style);
     let width = |pick: fn(&Line) -> &String, most: usize| {
-        lines.iter().filter(|line| !line.outcome.is_empty()).map(|line| line.indent + pick(line).chars().count()).max().unwrap_or(0).min(most)
+        lines
+            .iter()
+            .filter(|line| !line.outcome.is_empty())
+            .map(|line| line.indent + pick(line).chars().count())
+            .max()
+            .unwrap_or(0)
+            .min(most)
     };
     let (names, places) = (width(|line| &line.name, 32), width(|line| &line.place, 56));
     let outcomes = width(|line| &line.outcome, 24);
@@ -48,8 +54,18 @@ pub fn render(receipt: &Receipt, style: Style) -> String {
     }
     for row in &receipt.collectors {
         if row.outcome != "ok" && (style.verbose || row.outcome == "unverified") {
-            let mark = if row.outcome == "unverified" { paint(style, BAD, "!") } else { " ".into() };
-            let _ = writeln!(output, "{mark} {} {}: {}", visible(&row.name), row.outcome, visible(&row.reason));
+            let mark = if row.outcome == "unverified" {
+                paint(style, BAD, "!")
+            } else {
+                " ".into()
+            };
+            let _ = writeln!(
+                output,
+                "{mark} {} {}: {}",
+                visible(&row.name),
+                row.outcome,
+                visible(&row.reason)
+            );
         }
     }
     for note in &receipt.notes {
@@ -66,7 +82,11 @@ fn lines(receipt: &Receipt, style: Style) -> Vec<Line> {
     for home in &receipt.homes {
         if user != Some(&home.user) {
             user = Some(&home.user);
-            lines.push(heading(&format!("{} (uid {})", visible(&home.user), home.uid)));
+            lines.push(heading(&format!(
+                "{} (uid {})",
+                visible(&home.user),
+                home.uid
+            )));
         }
         lines.push(home_line(home, style));
         for (index, runtime) in receipt.runtimes.iter().enumerate() {
@@ -76,7 +96,13 @@ fn lines(receipt: &Receipt, style: Style) -> Vec<Line> {
             }
         }
     }
-    let rest: Vec<&RuntimeRow> = receipt.runtimes.iter().zip(&shown).filter(|(_, shown)| !**shown).map(|(row, _)| row).collect();
+    let rest: Vec<&RuntimeRow> = receipt
+        .runtimes
+        .iter()
+        .zip(&shown)
+        .filter(|(_, shown)| !**shown)
+        .map(|(row, _)| row)
+        .collect();
     if !rest.is_empty() {
         lines.push(heading("of no home"));
         lines.extend(rest.into_iter().map(|row| runtime_line(row, style)));
@@ -109,11 +135,24 @@ fn home_line(home: &HomeRow, style: Style) -> Line {
         1 => "1 value".into(),
         count => format!("{count} values"),
     };
-    let detail = [versions, values, visible(&home.reason).into_owned()].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
-    let mut below: Vec<String> = home.failures.iter().map(|failure| visible(failure).into_owned()).collect();
+    let detail = [versions, values, visible(&home.reason).into_owned()]
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join(", ");
+    let mut below: Vec<String> = home
+        .failures
+        .iter()
+        .map(|failure| visible(failure).into_owned())
+        .collect();
     if style.verbose {
         below.extend(home.changes.iter().map(|change| {
-            format!("{}: {} → {}", visible(&change.path), shown(change.before.as_ref()), shown(change.after.as_ref()))
+            format!(
+                "{}: {} → {}",
+                visible(&change.path),
+                shown(change.before.as_ref()),
+                shown(change.after.as_ref())
+            )
         }));
     }
     advice(&mut below, home.remedy.as_deref(), home.accepted.as_deref());
@@ -123,7 +162,11 @@ fn home_line(home: &HomeRow, style: Style) -> Line {
         indent: 2,
         name: visible(&home.profile).into_owned(),
         place: visible(&home.path.to_string_lossy()).into_owned(),
-        outcome: if planned { "migrate".into() } else { word.into() },
+        outcome: if planned {
+            "migrate".into()
+        } else {
+            word.into()
+        },
         fine: Some(home.outcome.is_clean() || home.accepted.is_some()),
         detail,
         below,
@@ -137,22 +180,50 @@ fn runtime_line(runtime: &RuntimeRow, style: Style) -> Line {
         (Some(pid), _) | (None, Some(pid)) => format!("pid {pid}"),
         (None, None) => String::new(),
     };
-    let waited = if runtime.waited_ms == 0 { String::new() } else { format!("{}.{} s", runtime.waited_ms / 1000, runtime.waited_ms % 1000 / 100) };
-    let detail = [pids, waited, visible(&runtime.reason).into_owned()].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
-    let will_act = style.plan && runtime.outcome == RuntimeOutcome::Unaccounted && runtime.action.is_some();
+    let waited = if runtime.waited_ms == 0 {
+        String::new()
+    } else {
+        format!(
+            "{}.{} s",
+            runtime.waited_ms / 1000,
+            runtime.waited_ms % 1000 / 100
+        )
+    };
+    let detail = [pids, waited, visible(&runtime.reason).into_owned()]
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join(", ");
+    let will_act =
+        style.plan && runtime.outcome == RuntimeOutcome::Unaccounted && runtime.action.is_some();
     let mut below = Vec::new();
     if runtime.profiles.len() > 1 {
         below.push(format!("serves {}", visible(&runtime.profiles.join(", "))));
     }
     if style.verbose {
-        below.extend(runtime.evidence.iter().map(|row| format!("{} ({}): {}", row.vantage, row.principal, visible(&row.observed))));
+        below.extend(runtime.evidence.iter().map(|row| {
+            format!(
+                "{} ({}): {}",
+                row.vantage,
+                row.principal,
+                visible(&row.observed)
+            )
+        }));
     }
-    advice(&mut below, runtime.remedy.as_deref(), runtime.accepted.as_deref());
+    advice(
+        &mut below,
+        runtime.remedy.as_deref(),
+        runtime.accepted.as_deref(),
+    );
     Line {
         indent: 4,
         name: visible(&runtime.kind).into_owned(),
         place: visible(runtime.unit.as_deref().unwrap_or(&runtime.supervisor)).into_owned(),
-        outcome: if will_act { "restart".into() } else { runtime.outcome.word().into() },
+        outcome: if will_act {
+            "restart".into()
+        } else {
+            runtime.outcome.word().into()
+        },
         fine: Some(will_act || runtime.outcome.is_clean() || runtime.accepted.is_some()),
         detail,
         below,
@@ -169,7 +240,10 @@ fn advice(below: &mut Vec<String>, remedy: Option<&str>, accepted: Option<&str>)
 }
 
 fn shown(value: Option<&serde_json::Value>) -> String {
-    value.map_or_else(|| "(absent)".into(), |value| visible(&value.to_string()).into_owned())
+    value.map_or_else(
+        || "(absent)".into(),
+        |value| visible(&value.to_string()).into_owned(),
+    )
 }
 
 fn write_line(output: &mut String, line: &Line, widths: (usize, usize, usize), style: Style) {
@@ -187,10 +261,21 @@ fn write_line(output: &mut String, line: &Line, widths: (usize, usize, usize), s
     let place = pad(&line.place, places.saturating_sub(2));
     let outcome = pad(&line.outcome, outcomes.saturating_sub(2));
     let color = if line.fine == Some(false) { BAD } else { GOOD };
-    let text = format!("{mark}{:indent$}{name}  {place}  {}  {}", "", paint(style, color, &outcome), line.detail);
+    let text = format!(
+        "{mark}{:indent$}{name}  {place}  {}  {}",
+        "",
+        paint(style, color, &outcome),
+        line.detail
+    );
     let _ = writeln!(output, "{}", text.trim_end());
     for below in &line.below {
-        let _ = writeln!(output, "{:width$}{}", "", paint(style, DIM, below), width = line.indent + 2);
+        let _ = writeln!(
+            output,
+            "{:width$}{}",
+            "",
+            paint(style, DIM, below),
+            width = line.indent + 2
+        );
     }
 }
 
@@ -215,16 +300,39 @@ pub fn verdict(receipt: &Receipt, style: Style) -> String {
             .verdict
             .counts
             .iter()
-            .filter_map(|(name, count)| name.strip_prefix(prefix).map(|word| format!("{count} {word}")))
+            .filter_map(|(name, count)| {
+                name.strip_prefix(prefix)
+                    .map(|word| format!("{count} {word}"))
+            })
             .collect();
-        if parts.is_empty() { "none".into() } else { parts.join(", ") }
+        if parts.is_empty() {
+            "none".into()
+        } else {
+            parts.join(", ")
+        }
     };
     let word = receipt.verdict.outcome.word().replace('-', " ");
-    let color = if receipt.verdict.outcome == VerdictOutcome::Clean { GOOD } else { BAD };
+    let color = if receipt.verdict.outcome == VerdictOutcome::Clean {
+        GOOD
+    } else {
+        BAD
+    };
     if style.plan {
-        let migrate = receipt.homes.iter().filter(|row| !row.done && row.outcome.word() == "migrated").count();
-        let restart = receipt.runtimes.iter().filter(|row| row.outcome == RuntimeOutcome::Unaccounted && row.action.is_some()).count();
-        return format!("plan: {migrate} of {} homes to migrate, {restart} of {} runtimes to restart\n", receipt.homes.len(), receipt.runtimes.len());
+        let migrate = receipt
+            .homes
+            .iter()
+            .filter(|row| !row.done && row.outcome.word() == "migrated")
+            .count();
+        let restart = receipt
+            .runtimes
+            .iter()
+            .filter(|row| row.outcome == RuntimeOutcome::Unaccounted && row.action.is_some())
+            .count();
+        return format!(
+            "plan: {migrate} of {} homes to migrate, {restart} of {} runtimes to restart\n",
+            receipt.homes.len(),
+            receipt.runtimes.len()
+        );
     }
     format!(
         "{}: homes {}; runtimes {}; receipt {}\n",

@@ -56,7 +56,9 @@ pub fn restart(order: &Order, tell: &mut dyn FnMut(Progress) -> Result<()>) -> R
     let clock = Clock::start(order.deadline, tell);
     let bus = match Bus::reach(order.manager, CALL_LIMIT) {
         Ok(Reach::Bus(bus)) => bus,
-        Ok(Reach::NoManager) => return Ok(scene::unreached("no-manager", "no manager runs".into())),
+        Ok(Reach::NoManager) => {
+            return Ok(scene::unreached("no-manager", "no manager runs".into()));
+        }
         Ok(Reach::NoBus(reason)) => return Ok(scene::unreached("no-bus", reason)),
         Err(error) => {
             let code = error.kind().code().to_ascii_lowercase();
@@ -208,9 +210,7 @@ impl Acting<'_> {
     /// Why this is not the life that was ordered to end, if it is not.
     fn unexpected(&mut self) -> Option<String> {
         let expected = &self.order.expected;
-        if !expected.invocation_id.is_empty()
-            && expected.invocation_id != self.last.invocation_id
-        {
+        if !expected.invocation_id.is_empty() && expected.invocation_id != self.last.invocation_id {
             return Some("another invocation runs already".into());
         }
         let incarnation = expected.incarnation.as_ref()?;
@@ -401,7 +401,12 @@ impl Acting<'_> {
             if self.has_new_life() {
                 return Ok(self.came_back());
             }
-            let pid = self.order.expected.incarnation.as_ref().map(|life| life.pid);
+            let pid = self
+                .order
+                .expected
+                .incarnation
+                .as_ref()
+                .map(|life| life.pid);
             let unnoticed = self.last.is_up() && Some(self.last.main_pid) == pid;
             let until = match self.last.active_state.as_str() {
                 // Its own helper restarts it; a second restart would end a new life of a moment.
@@ -510,7 +515,10 @@ impl Acting<'_> {
             self.bus.wait(BACKSTOP.min(left(until)))?;
             let told = began.elapsed() < BACKSTOP;
             self.read()?;
-            if !told && self.last.job_id != id && self.result_of(path).is_none() && self.is_gone(id)?
+            if !told
+                && self.last.job_id != id
+                && self.result_of(path).is_none()
+                && self.is_gone(id)?
             {
                 let note = format!("the end of job {id} was not told");
                 self.seen.notes.push(note);
@@ -663,8 +671,7 @@ impl Acting<'_> {
             return;
         }
         let body = (JOB, "JobType");
-        let job_type: Result<OwnedVariant, Trouble> =
-            self.bus.call(path, PROPERTIES, "Get", &body);
+        let job_type: Result<OwnedVariant, Trouble> = self.bus.call(path, PROPERTIES, "Get", &body);
         let job_type = job_type
             .ok()
             .and_then(|value| String::try_from(value).ok())

@@ -20,9 +20,7 @@ use crate::migrate::HomeOutcome;
 use crate::plan::decide::{Decision, RuntimeOutcome};
 use crate::plan::{Owed, PlannedRuntime, blocks};
 use crate::receipt::text::{Style, render};
-use crate::receipt::{
-    Debt, Host, Invoker, Receipt, SCHEMA, Tool, Verdict, VerdictOutcome, rows,
-};
+use crate::receipt::{Debt, Host, Invoker, Receipt, SCHEMA, Tool, Verdict, VerdictOutcome, rows};
 use crate::state::{Lock, receipts};
 use crate::verify::reconcile::{Outcome, Settled, reconcile};
 use crate::{screen, world};
@@ -35,7 +33,12 @@ use crate::{screen, world};
 pub fn run(session: &Session) -> Result<u8> {
     let interruption = watch_signals()?;
     let run_id = world::new_id();
-    let lock = Lock::take(&session.world, &session.places.lock, &run_id, session.patience)?;
+    let lock = Lock::take(
+        &session.world,
+        &session.places.lock,
+        &run_id,
+        session.patience,
+    )?;
     session.state.prepare(&session.world, &lock)?;
     let (history, owed) = owed(session)?;
 
@@ -43,7 +46,9 @@ pub fn run(session: &Session) -> Result<u8> {
     let first = look_until_settled(session, &owed)?;
     let mut receipt = open(session, &first, &run_id);
     receipt.parent = session.state.latest_digest()?;
-    receipt.tool.sha256 = std::fs::read("/proc/self/exe").ok().map(|bytes| receipts::digest(&bytes));
+    receipt.tool.sha256 = std::fs::read("/proc/self/exe")
+        .ok()
+        .map(|bytes| receipts::digest(&bytes));
     receipt.notes.extend(history);
     receipt.debts = debts(&first, &owed, &run_id);
     let write = |receipt: &Receipt| write(session, receipt, &lock);
@@ -91,7 +96,9 @@ fn watch_signals() -> Result<Interruption> {
         let number = usize::try_from(signal).unwrap_or_default();
         signal_hook::flag::register_conditional_default(signal, Arc::clone(&armed))
             .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&armed)))
-            .and_then(|_| signal_hook::flag::register_usize(signal, Arc::clone(&interruption.0), number))
+            .and_then(|_| {
+                signal_hook::flag::register_usize(signal, Arc::clone(&interruption.0), number)
+            })
             .map_err(|error| Error::io("cannot watch for signals", error))?;
     }
     Ok(interruption)
@@ -110,12 +117,25 @@ pub fn owed(session: &Session) -> Result<(Vec<String>, Vec<Owed>)> {
     };
     let last = match last {
         Ok(last) => last,
-        Err(error) => return Ok((vec![format!("the last receipt cannot be used: {error}")], Vec::new())),
+        Err(error) => {
+            return Ok((
+                vec![format!("the last receipt cannot be used: {error}")],
+                Vec::new(),
+            ));
+        }
     };
     let mut notes = Vec::new();
     if last.finished_at.is_none() {
-        let migrated = last.homes.iter().filter(|row| row.done && row.outcome == HomeOutcome::Migrated).count();
-        let restarted = last.runtimes.iter().filter(|row| row.outcome == RuntimeOutcome::Restarted).count();
+        let migrated = last
+            .homes
+            .iter()
+            .filter(|row| row.done && row.outcome == HomeOutcome::Migrated)
+            .count();
+        let restarted = last
+            .runtimes
+            .iter()
+            .filter(|row| row.outcome == RuntimeOutcome::Restarted)
+            .count();
         notes.push(format!(
             "run {} (started {}) was interrupted and left no verdict: of its {} homes {migrated} were recorded as migrated, of its {} runtimes {restarted} as restarted",
             last.run_id, last.started_at, last.homes.len(), last.runtimes.len()
@@ -147,7 +167,11 @@ pub fn open(session: &Session, look: &Look, run_id: &str) -> Receipt {
         audit_head: None,
         application: session.app.name.clone(),
         trigger: session.trigger.word().into(),
-        argv_flags: session.argv_flags.iter().map(|flag| screen::text(flag)).collect(),
+        argv_flags: session
+            .argv_flags
+            .iter()
+            .map(|flag| screen::text(flag))
+            .collect(),
         started_at: world::timestamp(),
         finished_at: None,
         tool: Tool {
@@ -161,14 +185,33 @@ pub fn open(session: &Session, look: &Look, run_id: &str) -> Receipt {
         invoker: Invoker {
             uid: world.account.uid,
             user: world.account.name.clone(),
-            scope: if world.is_root() { "host".into() } else { "user".into() },
+            scope: if world.is_root() {
+                "host".into()
+            } else {
+                "user".into()
+            },
         },
         installs: look.inventory.installs.iter().map(rows::install).collect(),
-        homes: look.plan.homes.iter().map(|home| rows::home(home, &user_name(session, home.home.uid))).collect(),
+        homes: look
+            .plan
+            .homes
+            .iter()
+            .map(|home| rows::home(home, &user_name(session, home.home.uid)))
+            .collect(),
         runtimes: Vec::new(),
-        collectors: look.inventory.collectors.iter().map(rows::collector).collect(),
+        collectors: look
+            .inventory
+            .collectors
+            .iter()
+            .map(rows::collector)
+            .collect(),
         debts: Vec::new(),
-        notes: look.inventory.notes.iter().map(|note| screen::text(note)).collect(),
+        notes: look
+            .inventory
+            .notes
+            .iter()
+            .map(|note| screen::text(note))
+            .collect(),
         verdict: Verdict {
             outcome: VerdictOutcome::Interrupted,
             exit_status: None,
@@ -180,13 +223,17 @@ pub fn open(session: &Session, look: &Look, run_id: &str) -> Receipt {
         .plan
         .runtimes
         .iter()
-        .map(|planned| rows::planned_runtime(planned, &user_name(session, planned.runtime.uid), &profiles))
+        .map(|planned| {
+            rows::planned_runtime(planned, &user_name(session, planned.runtime.uid), &profiles)
+        })
         .collect();
     receipt
 }
 
 fn user_name(session: &Session, uid: u32) -> String {
-    session.account(uid).map_or_else(|| uid.to_string(), |account| account.name.clone())
+    session
+        .account(uid)
+        .map_or_else(|| uid.to_string(), |account| account.name.clone())
 }
 
 fn profiles(look: &Look) -> BTreeMap<&str, &str> {
@@ -202,9 +249,20 @@ fn profiles(look: &Look) -> BTreeMap<&str, &str> {
 fn debts(look: &Look, owed: &[Owed], run_id: &str) -> Vec<Debt> {
     let mut debts = Vec::new();
     for planned in &look.plan.runtimes {
-        let Some(process) = &planned.runtime.process else { continue };
-        for home in look.plan.homes.iter().filter(|home| planned.runtime.homes.contains(&home.home.id)) {
-            let config = home.evaluation.files.iter().find(|_| home.evaluation.outcome == HomeOutcome::Migrated);
+        let Some(process) = &planned.runtime.process else {
+            continue;
+        };
+        for home in look
+            .plan
+            .homes
+            .iter()
+            .filter(|home| planned.runtime.homes.contains(&home.home.id))
+        {
+            let config = home
+                .evaluation
+                .files
+                .iter()
+                .find(|_| home.evaluation.outcome == HomeOutcome::Migrated);
             let after = look_up_config(home).filter(|_| config.is_some());
             if let Some(sha256) = after {
                 debts.push(Debt {
@@ -216,8 +274,13 @@ fn debts(look: &Look, owed: &[Owed], run_id: &str) -> Vec<Debt> {
                 });
             }
         }
-        for old in owed.iter().filter(|old| old.incarnation.same_life(&process.incarnation)) {
-            let is_there = debts.iter().any(|debt| debt.home == old.home && debt.incarnation == old.incarnation);
+        for old in owed
+            .iter()
+            .filter(|old| old.incarnation.same_life(&process.incarnation))
+        {
+            let is_there = debts
+                .iter()
+                .any(|debt| debt.home == old.home && debt.incarnation == old.incarnation);
             if !is_there {
                 debts.push(Debt {
                     incarnation: old.incarnation.clone(),
@@ -250,15 +313,23 @@ fn refusal(look: &Look) -> Option<&'static str> {
     is_withheld(look).then_some("the application's own updater is at work on every home")
 }
 
-fn refuse(mut receipt: Receipt, refusal: &str, write: &dyn Fn(&Receipt) -> Result<()>) -> Result<u8> {
+fn refuse(
+    mut receipt: Receipt,
+    refusal: &str,
+    write: &dyn Fn(&Receipt) -> Result<()>,
+) -> Result<u8> {
     receipt.settle(false);
     receipt.verdict.outcome = VerdictOutcome::Refused;
     receipt.verdict.exit_status = Some(Kind::Refused.exit_status());
     receipt.notes.push(refusal.to_owned());
     receipt.finished_at = Some(world::timestamp());
     write(&receipt)?;
-    Err(Error::new(Kind::Refused, format!("nothing was changed: {refusal}"))
-        .with_hint(format!("`update receipt show {}` has the details", receipt.run_id)))
+    Err(
+        Error::new(Kind::Refused, format!("nothing was changed: {refusal}")).with_hint(format!(
+            "`update receipt show {}` has the details",
+            receipt.run_id
+        )),
+    )
 }
 
 fn write(session: &Session, receipt: &Receipt, lock: &Lock) -> Result<()> {
@@ -277,12 +348,18 @@ fn home_outcomes(receipt: &Receipt) -> BTreeMap<String, (HomeOutcome, String)> {
 
 /// Why a runtime must not be touched after all: a home that it serves came out of the migration as
 /// something that it must not be restarted onto, or that others work on.
-fn blocked(planned: &PlannedRuntime, homes: &BTreeMap<String, (HomeOutcome, String)>) -> Option<Decision> {
+fn blocked(
+    planned: &PlannedRuntime,
+    homes: &BTreeMap<String, (HomeOutcome, String)>,
+) -> Option<Decision> {
     planned.runtime.homes.iter().find_map(|id| {
         let (outcome, reason) = homes.get(id)?;
         let others = reason.starts_with("locked") || reason.starts_with("updater");
         if *outcome == HomeOutcome::Conflict && others {
-            return Some(Decision::new(RuntimeOutcome::Unaccounted, format!("aborted: {reason}")).with_remedy(&*planned.instruction));
+            return Some(
+                Decision::new(RuntimeOutcome::Unaccounted, format!("aborted: {reason}"))
+                    .with_remedy(&*planned.instruction),
+            );
         }
         blocks(*outcome).then(|| Decision::new(RuntimeOutcome::Skipped, format!("home-{outcome}")))
     })
@@ -297,7 +374,13 @@ fn fill_runtimes(session: &Session, receipt: &mut Receipt, look: &Look, outcomes
         .zip(outcomes)
         .map(|(planned, outcome)| {
             let user = user_name(session, planned.runtime.uid);
-            rows::runtime(planned, &outcome.decision, outcome.seen.as_deref(), None, (&user, &profiles))
+            rows::runtime(
+                planned,
+                &outcome.decision,
+                outcome.seen.as_deref(),
+                None,
+                (&user, &profiles),
+            )
         })
         .collect();
 }
@@ -323,17 +406,36 @@ fn close(session: &Session, first: &Look, outcomes: &[Outcome], receipt: &mut Re
                 row.outcome = RuntimeOutcome::Unaccounted;
                 row.reason = "the fleet could not be looked at again".into();
             }
-            let problem = crate::fleet::Collector::unverified("second inventory", session.world.account.uid, error.to_string());
+            let problem = crate::fleet::Collector::unverified(
+                "second inventory",
+                session.world.account.uid,
+                error.to_string(),
+            );
             receipt.collectors.push(rows::collector(&problem));
             return;
         }
     };
     let settled = reconcile(&first.plan, outcomes, &second.plan);
-    let profiles = profiles(first).into_iter().chain(self::profiles(&second)).collect();
-    receipt.runtimes = settled.iter().map(|row| settled_row(session, row, &profiles)).collect();
+    let profiles = profiles(first)
+        .into_iter()
+        .chain(self::profiles(&second))
+        .collect();
+    receipt.runtimes = settled
+        .iter()
+        .map(|row| settled_row(session, row, &profiles))
+        .collect();
     settle_homes(session, receipt, &second);
-    let collectors: BTreeSet<(String, String)> = receipt.collectors.iter().map(|row| (row.name.clone(), row.outcome.clone())).collect();
-    let new = second.inventory.collectors.iter().map(rows::collector).filter(|row| !collectors.contains(&(row.name.clone(), row.outcome.clone())));
+    let collectors: BTreeSet<(String, String)> = receipt
+        .collectors
+        .iter()
+        .map(|row| (row.name.clone(), row.outcome.clone()))
+        .collect();
+    let new = second
+        .inventory
+        .collectors
+        .iter()
+        .map(rows::collector)
+        .filter(|row| !collectors.contains(&(row.name.clone(), row.outcome.clone())));
     receipt.collectors.extend(new.collect::<Vec<_>>());
     for note in second.inventory.notes.iter().map(|note| screen::text(note)) {
         if !receipt.notes.contains(&note) {
@@ -344,22 +446,50 @@ fn close(session: &Session, first: &Look, outcomes: &[Outcome], receipt: &mut Re
     receipt.debts.retain(|debt| {
         debt.written
             && second.inventory.runtimes.iter().any(|runtime| {
-                runtime.process.as_ref().is_some_and(|process| process.incarnation.same_life(&debt.incarnation))
+                runtime
+                    .process
+                    .as_ref()
+                    .is_some_and(|process| process.incarnation.same_life(&debt.incarnation))
             })
     });
 }
 
-fn settled_row(session: &Session, row: &Settled<'_>, profiles: &BTreeMap<&str, &str>) -> crate::receipt::RuntimeRow {
+fn settled_row(
+    session: &Session,
+    row: &Settled<'_>,
+    profiles: &BTreeMap<&str, &str>,
+) -> crate::receipt::RuntimeRow {
     let user = user_name(session, row.planned.runtime.uid);
-    rows::runtime(row.planned, &row.decision, row.seen, row.now, (&user, profiles))
+    rows::runtime(
+        row.planned,
+        &row.decision,
+        row.seen,
+        row.now,
+        (&user, profiles),
+    )
 }
 
 /// A home that was written must still hold what was written; one that appeared is a row, too.
 fn settle_homes(session: &Session, receipt: &mut Receipt, second: &Look) {
-    let now: BTreeMap<&str, &crate::plan::PlannedHome> = second.plan.homes.iter().map(|home| (home.home.id.as_str(), home)).collect();
-    for row in receipt.homes.iter_mut().filter(|row| row.done && row.outcome == HomeOutcome::Migrated) {
-        let written = row.files.iter().map(|file| file.sha256_after.as_str()).collect::<BTreeSet<_>>();
-        let holds = now.get(row.id.as_str()).and_then(|home| home.evaluation.config_sha256.as_deref());
+    let now: BTreeMap<&str, &crate::plan::PlannedHome> = second
+        .plan
+        .homes
+        .iter()
+        .map(|home| (home.home.id.as_str(), home))
+        .collect();
+    for row in receipt
+        .homes
+        .iter_mut()
+        .filter(|row| row.done && row.outcome == HomeOutcome::Migrated)
+    {
+        let written = row
+            .files
+            .iter()
+            .map(|file| file.sha256_after.as_str())
+            .collect::<BTreeSet<_>>();
+        let holds = now
+            .get(row.id.as_str())
+            .and_then(|home| home.evaluation.config_sha256.as_deref());
         if holds.is_none_or(|digest| !written.contains(digest)) {
             row.outcome = HomeOutcome::Conflict;
             row.reason = "changed by somebody else after it was written".into();
@@ -367,7 +497,12 @@ fn settle_homes(session: &Session, receipt: &mut Receipt, second: &Look) {
         }
     }
     let known: BTreeSet<String> = receipt.homes.iter().map(|row| row.id.clone()).collect();
-    for home in second.plan.homes.iter().filter(|home| !known.contains(&home.home.id)) {
+    for home in second
+        .plan
+        .homes
+        .iter()
+        .filter(|home| !known.contains(&home.home.id))
+    {
         let mut row = rows::home(home, &user_name(session, home.home.uid));
         if !row.done {
             row.outcome = HomeOutcome::Conflict;
@@ -376,14 +511,21 @@ fn settle_homes(session: &Session, receipt: &mut Receipt, second: &Look) {
             row.files.clear();
             row.remedy = Some("run update again".into());
         }
-        row.reason = if row.reason.is_empty() { "appeared".into() } else { format!("appeared; {}", row.reason) };
+        row.reason = if row.reason.is_empty() {
+            "appeared".into()
+        } else {
+            format!("appeared; {}", row.reason)
+        };
         receipt.homes.push(row);
     }
 }
 
 /// Old receipts and snapshots go; that they could not is worth a warning and no more.
 fn prune(session: &Session, lock: &Lock) {
-    for result in [session.state.prune_receipts(lock), session.state.prune_packs(lock)] {
+    for result in [
+        session.state.prune_receipts(lock),
+        session.state.prune_packs(lock),
+    ] {
         if let Err(error) = result {
             session.ui.warn(&error.to_string());
         }

@@ -15,14 +15,22 @@ pub fn run(ui: &Ui, what: &str) -> Result<u8> {
     let mut command = Cli::command();
     let mut output = Vec::new();
     if what == "man" {
-        let man = clap_mangen::Man::new(command).section("8").manual("Fleet administration");
+        let man = clap_mangen::Man::new(command)
+            .section("8")
+            .manual("Fleet administration");
         man.render(&mut output)
             .map_err(|error| Error::io("cannot generate the man page", error))?;
     } else {
         let shell = clap_complete::Shell::from_str(what, true).map_err(|_| {
-            let shells: Vec<String> = clap_complete::Shell::value_variants().iter().map(ToString::to_string).collect();
-            Error::new(Kind::Usage, format!("nothing called {what:?} can be generated"))
-                .with_hint(format!("known are: man, {}", shells.join(", ")))
+            let shells: Vec<String> = clap_complete::Shell::value_variants()
+                .iter()
+                .map(ToString::to_string)
+                .collect();
+            Error::new(
+                Kind::Usage,
+                format!("nothing called {what:?} can be generated"),
+            )
+            .with_hint(format!("known are: man, {}", shells.join(", ")))
         })?;
         clap_complete::generate(shell, &mut command, "update", &mut output);
     }

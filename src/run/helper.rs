@@ -35,6 +35,9 @@ fn serve(args: &[std::ffi::OsString]) -> Result<()> {
         LookAgain::VERB => helper::serve::<LookAgain>(&world),
         ReloadManager::VERB => helper::serve::<ReloadManager>(&world),
         HoldHomes::VERB => helper::serve::<HoldHomes>(&world),
-        verb => Err(Error::new(Kind::Usage, format!("no task is called {verb:?}"))),
+        verb => Err(Error::new(
+            Kind::Usage,
+            format!("no task is called {verb:?}"),
+        )),
     }
 }

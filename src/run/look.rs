@@ -65,7 +65,9 @@ pub fn look_until_settled(session: &Session, owed: &[Owed]) -> Result<Look> {
         return Ok(first);
     }
     let patience = budget(&first.plan).min(LONGEST_WAIT).min(session.left());
-    session.ui.tell("waiting for a runtime that is between two states");
+    session
+        .ui
+        .tell("waiting for a runtime that is between two states");
     let end = Instant::now() + patience;
     while Instant::now() < end {
         std::thread::sleep(LOOK_EVERY);
@@ -84,7 +86,10 @@ fn budget(plan: &Plan) -> Duration {
         .iter()
         .filter(|planned| matches!(planned.step, crate::plan::decide::Step::Wait(_)))
         .filter_map(|planned| planned.runtime.unit.as_ref())
-        .map(|unit| unit.restart_usec.saturating_add(unit.timeout_start_usec.min(30_000_000)))
+        .map(|unit| {
+            unit.restart_usec
+                .saturating_add(unit.timeout_start_usec.min(30_000_000))
+        })
         .max()
         .unwrap_or(0);
     Duration::from_micros(longest) + Duration::from_secs(2)
@@ -100,7 +105,10 @@ fn evaluate(
     for home in homes {
         if without_evaluation(home, &session.wishes).is_none() {
             let expected = targets.get(&home.id).and_then(|target| target.expected);
-            by_owner.entry(home.uid).or_default().push(home_target(session, home, expected));
+            by_owner
+                .entry(home.uid)
+                .or_default()
+                .push(home_target(session, home, expected));
         }
     }
     let results = Mutex::new((BTreeMap::new(), Vec::new()));
@@ -110,7 +118,9 @@ fn evaluate(
             scope.spawn(move || {
                 let ids: Vec<String> = targets.iter().map(|target| target.id.clone()).collect();
                 let answer = evaluate_as_owner(session, uid, targets);
-                let Ok(mut results) = results.lock() else { return };
+                let Ok(mut results) = results.lock() else {
+                    return;
+                };
                 match answer {
                     Ok(evaluations) => results.0.extend(
                         evaluations
@@ -121,7 +131,11 @@ fn evaluate(
                     Err(error) => {
                         let reason = error.to_string();
                         let name = owner(session, uid).name;
-                        results.1.push(Collector::unverified(format!("evaluation for {name}"), uid, reason));
+                        results.1.push(Collector::unverified(
+                            format!("evaluation for {name}"),
+                            uid,
+                            reason,
+                        ));
                     }
                 }
             });
@@ -130,14 +144,24 @@ fn evaluate(
     results.into_inner().unwrap_or_default()
 }
 
-fn evaluate_as_owner(session: &Session, uid: u32, homes: Vec<HomeTarget>) -> Result<Vec<Evaluation>> {
+fn evaluate_as_owner(
+    session: &Session,
+    uid: u32,
+    homes: Vec<HomeTarget>,
+) -> Result<Vec<Evaluation>> {
     let task = Evaluate {
         app: session.app.clone(),
         site_steps: session.site_steps.clone(),
         homes,
     };
     let limit = session.left().min(Duration::from_secs(60));
-    helper::perform(&session.world, &owner(session, uid), task, limit, &mut |()| Ok(()))
+    helper::perform(
+        &session.world,
+        &owner(session, uid),
+        task,
+        limit,
+        &mut |()| Ok(()),
+    )
 }
 
 /// The account that owns something; one that no database knows has just its number.
@@ -160,7 +184,11 @@ pub fn owner(session: &Session, uid: u32) -> Account {
 pub fn home_target(session: &Session, home: &Home, expected: Option<u32>) -> HomeTarget {
     let tree = || {
         let of_user = owner(session, home.uid).home;
-        if home.root.starts_with(&of_user) && of_user.parent().is_some() { of_user } else { home.root.clone() }
+        if home.root.starts_with(&of_user) && of_user.parent().is_some() {
+            of_user
+        } else {
+            home.root.clone()
+        }
     };
     HomeTarget {
         id: home.id.clone(),
@@ -174,19 +202,28 @@ pub fn home_target(session: &Session, home: &Home, expected: Option<u32>) -> Hom
 #[must_use]
 pub fn is_blind(look: &Look) -> bool {
     look.plan.homes.is_empty()
-        && look.plan.runtimes.iter().any(|planned| planned.runtime.managed && planned.runtime.process.is_some())
+        && look
+            .plan
+            .runtimes
+            .iter()
+            .any(|planned| planned.runtime.managed && planned.runtime.process.is_some())
 }
 
 /// Whether every home is withheld because the application's own updater is at work.
 #[must_use]
 pub fn is_withheld(look: &Look) -> bool {
     let configured = look.plan.homes.iter().filter(|home| {
-        !matches!(home.evaluation.outcome, HomeOutcome::Skipped | HomeOutcome::Unconfigured)
+        !matches!(
+            home.evaluation.outcome,
+            HomeOutcome::Skipped | HomeOutcome::Unconfigured
+        )
     });
     let mut any = false;
     for home in configured {
         any = true;
-        if home.evaluation.outcome != HomeOutcome::Conflict || !home.evaluation.reason.starts_with("updater") {
+        if home.evaluation.outcome != HomeOutcome::Conflict
+            || !home.evaluation.reason.starts_with("updater")
+        {
             return false;
         }
     }

@@ -44,9 +44,20 @@ fn explain_runtimes(session: &Session) -> Result<u8> {
     for planned in &look.plan.runtimes {
         let chosen = session.table.choose(&Subject::of(&planned.runtime));
         let row = chosen.row.map(|row| row.id.as_str());
-        let name = planned.runtime.unit.as_ref().map_or(planned.runtime.id.as_str(), |unit| unit.name.as_str());
+        let name = planned
+            .runtime
+            .unit
+            .as_ref()
+            .map_or(planned.runtime.id.as_str(), |unit| unit.name.as_str());
         // Writing into a string cannot fail.
-        let _ = writeln!(text, "{} {}: {} ({})", planned.runtime.kind, visible(name), row.unwrap_or("no row"), chosen.why);
+        let _ = writeln!(
+            text,
+            "{} {}: {} ({})",
+            planned.runtime.kind,
+            visible(name),
+            row.unwrap_or("no row"),
+            chosen.why
+        );
         for (id, why) in &chosen.rejected {
             let _ = writeln!(text, "    not {id}: {}", visible(why));
         }

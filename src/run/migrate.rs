@@ -69,7 +69,9 @@ fn lock_homes(session: &Session, look: &Look, receipt: &mut Receipt) -> Vec<Home
         .collect();
     let mut by_owner: BTreeMap<u32, Vec<&PlannedHome>> = BTreeMap::new();
     for home in &look.plan.homes {
-        if home.evaluation.outcome == HomeOutcome::Migrated || served.contains(home.home.id.as_str()) {
+        if home.evaluation.outcome == HomeOutcome::Migrated
+            || served.contains(home.home.id.as_str())
+        {
             by_owner.entry(home.home.uid).or_default().push(home);
         }
     }
@@ -81,15 +83,27 @@ fn lock_homes(session: &Session, look: &Look, receipt: &mut Receipt) -> Vec<Home
                 locks.push(lock);
                 for (home, refused) in homes.iter().filter_map(|home| {
                     let held = held.iter().find(|held| held.home == home.home.path);
-                    let refused = held.map_or(Some("its lock was not taken".to_owned()), |held| held.refused.clone());
+                    let refused = held.map_or(Some("its lock was not taken".to_owned()), |held| {
+                        held.refused.clone()
+                    });
                     Some((home, refused?))
                 }) {
-                    end(receipt, &home.home.id, HomeOutcome::Conflict, &format!("locked: {refused}"));
+                    end(
+                        receipt,
+                        &home.home.id,
+                        HomeOutcome::Conflict,
+                        &format!("locked: {refused}"),
+                    );
                 }
             }
             Err(error) => {
                 for home in homes {
-                    end(receipt, &home.home.id, HomeOutcome::Conflict, &format!("locked: {error}"));
+                    end(
+                        receipt,
+                        &home.home.id,
+                        HomeOutcome::Conflict,
+                        &format!("locked: {error}"),
+                    );
                 }
             }
         }
@@ -99,26 +113,51 @@ fn lock_homes(session: &Session, look: &Look, receipt: &mut Receipt) -> Vec<Home
 
 /// The homes that are still to be migrated, by owner.
 fn pending_by_owner<'a>(look: &'a Look, receipt: &Receipt) -> BTreeMap<u32, Vec<&'a PlannedHome>> {
-    let open: BTreeSet<&str> = receipt.homes.iter().filter(|row| !row.done).map(|row| row.id.as_str()).collect();
+    let open: BTreeSet<&str> = receipt
+        .homes
+        .iter()
+        .filter(|row| !row.done)
+        .map(|row| row.id.as_str())
+        .collect();
     let mut by_owner: BTreeMap<u32, Vec<&PlannedHome>> = BTreeMap::new();
-    for home in look.plan.pending().filter(|home| open.contains(home.home.id.as_str())) {
+    for home in look
+        .plan
+        .pending()
+        .filter(|home| open.contains(home.home.id.as_str()))
+    {
         by_owner.entry(home.home.uid).or_default().push(home);
     }
     by_owner
 }
 
 /// Copies what will be written over. A home of which not every file is in the verified pack is not written.
-fn snapshot(session: &Session, pending: &BTreeMap<u32, Vec<&PlannedHome>>, mut pack: Pack, receipt: &mut Receipt) {
+fn snapshot(
+    session: &Session,
+    pending: &BTreeMap<u32, Vec<&PlannedHome>>,
+    mut pack: Pack,
+    receipt: &mut Receipt,
+) {
     let mut copied: BTreeSet<String> = BTreeSet::new();
     let mut problems: BTreeMap<u32, String> = BTreeMap::new();
     for (uid, homes) in pending {
-        let expected: BTreeMap<&str, &PlannedHome> = homes.iter().map(|home| (home.home.id.as_str(), *home)).collect();
+        let expected: BTreeMap<&str, &PlannedHome> = homes
+            .iter()
+            .map(|home| (home.home.id.as_str(), *home))
+            .collect();
         let task = Fetch {
             homes: homes
                 .iter()
                 .map(|home| {
-                    let files = home.evaluation.files.iter().map(|file| file.path.clone()).collect();
-                    (home_target(session, &home.home, home.target.expected), files)
+                    let files = home
+                        .evaluation
+                        .files
+                        .iter()
+                        .map(|file| file.path.clone())
+                        .collect();
+                    (
+                        home_target(session, &home.home, home.target.expected),
+                        files,
+                    )
                 })
                 .collect(),
         };
@@ -128,14 +167,22 @@ fn snapshot(session: &Session, pending: &BTreeMap<u32, Vec<&PlannedHome>>, mut p
                 && is_whole(home, &fetched)
             {
                 for file in &fetched.files {
-                    pack.add(&fetched.id, &file.path, file.bytes.as_deref(), file.mode, (file.uid, file.gid))?;
+                    pack.add(
+                        &fetched.id,
+                        &file.path,
+                        file.bytes.as_deref(),
+                        file.mode,
+                        (file.uid, file.gid),
+                    )?;
                 }
                 copied.insert(fetched.id);
             }
             Ok(())
         };
         let limit = OWNER_LIMIT.min(session.left());
-        if let Err(error) = helper::perform(&session.world, &owner(session, *uid), task, limit, &mut add) {
+        if let Err(error) =
+            helper::perform(&session.world, &owner(session, *uid), task, limit, &mut add)
+        {
             problems.insert(*uid, error.to_string());
         }
     }
@@ -144,7 +191,12 @@ fn snapshot(session: &Session, pending: &BTreeMap<u32, Vec<&PlannedHome>>, mut p
         let problem = match &durable {
             Err(error) => Some(error.to_string()),
             Ok(_) if copied.contains(&row.id) => None,
-            Ok(_) => Some(problems.get(&row.uid).cloned().unwrap_or_else(|| "it changed before it could be copied".into())),
+            Ok(_) => Some(
+                problems
+                    .get(&row.uid)
+                    .cloned()
+                    .unwrap_or_else(|| "it changed before it could be copied".into()),
+            ),
         };
         match problem {
             None => row.files.iter_mut().for_each(|file| file.snapshot = true),
@@ -156,10 +208,15 @@ fn snapshot(session: &Session, pending: &BTreeMap<u32, Vec<&PlannedHome>>, mut p
 /// Whether every file that will be written was fetched, with the bytes that were planned on.
 fn is_whole(home: &PlannedHome, fetched: &Fetched) -> bool {
     home.evaluation.files.len() == fetched.files.len()
-        && home.evaluation.files.iter().zip(&fetched.files).all(|(planned, fetched)| {
-            let digest = fetched.bytes.as_deref().map(crate::migrate::sha256);
-            planned.path == fetched.path && planned.sha256_before == digest
-        })
+        && home
+            .evaluation
+            .files
+            .iter()
+            .zip(&fetched.files)
+            .all(|(planned, fetched)| {
+                let digest = fetched.bytes.as_deref().map(crate::migrate::sha256);
+                planned.path == fetched.path && planned.sha256_before == digest
+            })
 }
 
 /// Lets each owner write its homes, side by side.
@@ -176,7 +233,11 @@ fn commit(session: &Session, pending: &BTreeMap<u32, Vec<&PlannedHome>>, receipt
                         .iter()
                         .map(|home| {
                             let target = home_target(session, &home.home, home.target.expected);
-                            (target, home.evaluation.files.clone(), home.evaluation.dirs.clone())
+                            (
+                                target,
+                                home.evaluation.files.clone(),
+                                home.evaluation.dirs.clone(),
+                            )
                         })
                         .collect(),
                 };
@@ -189,7 +250,9 @@ fn commit(session: &Session, pending: &BTreeMap<u32, Vec<&PlannedHome>>, receipt
                     Ok(())
                 };
                 let limit = OWNER_LIMIT.min(session.left());
-                let failure = helper::perform(&session.world, &owner(session, *uid), task, limit, &mut add).err();
+                let failure =
+                    helper::perform(&session.world, &owner(session, *uid), task, limit, &mut add)
+                        .err();
                 if let (Some(error), Ok(mut told)) = (failure, told.lock()) {
                     let silent: Vec<String> = homes
                         .iter()
@@ -238,6 +301,7 @@ fn settle(row: &mut HomeRow, outcome: HomeOutcome, reason: &str) {
         // Nothing of it was changed, so nothing of it is listed as changed.
         row.changes.clear();
         row.files.clear();
-        row.remedy = Some("run update again; if it fails again, look at what the reason names".into());
+        row.remedy =
+            Some("run update again; if it fails again, look at what the reason names".into());
     }
 }

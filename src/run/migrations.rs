@@ -47,7 +47,13 @@ fn list(session: &Session) -> Result<u8> {
         let mut text = String::new();
         for step in catalog.steps() {
             // Writing into a string cannot fail.
-            let _ = writeln!(text, "{:>5}  {:<38} {}", step.to, step.id, visible(&step.title));
+            let _ = writeln!(
+                text,
+                "{:>5}  {:<38} {}",
+                step.to,
+                step.id,
+                visible(&step.title)
+            );
         }
         text
     });
@@ -89,14 +95,28 @@ fn diff(session: &Session) -> Result<u8> {
         let _ = writeln!(text, "{}", visible(&path));
         let mut changes = Vec::new();
         for change in &home.evaluation.changes {
-            let masked = |value: &Option<serde_json::Value>| value.as_ref().map(|value| screen::json(&change.path, value));
+            let masked = |value: &Option<serde_json::Value>| {
+                value
+                    .as_ref()
+                    .map(|value| screen::json(&change.path, value))
+            };
             let (before, after) = (masked(&change.before), masked(&change.after));
             let key = screen::text(&change.path);
             if let Some(before) = &before {
-                let _ = writeln!(text, "-  {}: {}", visible(&key), visible(&before.to_string()));
+                let _ = writeln!(
+                    text,
+                    "-  {}: {}",
+                    visible(&key),
+                    visible(&before.to_string())
+                );
             }
             if let Some(after) = &after {
-                let _ = writeln!(text, "+  {}: {}", visible(&key), visible(&after.to_string()));
+                let _ = writeln!(
+                    text,
+                    "+  {}: {}",
+                    visible(&key),
+                    visible(&after.to_string())
+                );
             }
             changes.push(serde_json::json!({"step": change.step, "path": key, "before": before, "after": after}));
         }
@@ -117,14 +137,18 @@ fn lint(session: &Session, folder: Option<&std::path::Path>) -> Result<u8> {
     };
     if let Some(folder) = folder {
         if !folder.is_dir() {
-            return Err(Error::new(Kind::Input, format!("there is no folder {}", folder.display())));
+            return Err(Error::new(
+                Kind::Input,
+                format!("there is no folder {}", folder.display()),
+            ));
         }
         problems.extend(catalog::lint(&folder, &released));
     }
     match Catalog::load(&session.app, &[]) {
         Ok(builtin) => problems.extend(builtin.steps().iter().filter_map(|step| {
             let known = released.iter().find(|known| known.id == step.id)?;
-            (known.checksum != step.checksum).then(|| format!("{}: its meaning changed since it was released", step.id))
+            (known.checksum != step.checksum)
+                .then(|| format!("{}: its meaning changed since it was released", step.id))
         })),
         Err(error) => problems.push(error.to_string()),
     }
@@ -132,7 +156,9 @@ fn lint(session: &Session, folder: Option<&std::path::Path>) -> Result<u8> {
         if problems.is_empty() {
             return "the catalog holds together\n".into();
         }
-        problems.iter().fold(String::new(), |text, problem| text + &visible(problem) + "\n")
+        problems.iter().fold(String::new(), |text, problem| {
+            text + &visible(problem) + "\n"
+        })
     });
     Ok(u8::from(!problems.is_empty()))
 }

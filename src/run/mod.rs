@@ -116,17 +116,28 @@ impl Session {
         Ok(Self {
             state: State::at(&places.state_dir),
             wishes: Wishes {
-                restart: run.restart.or(defaults.restart).unwrap_or(RestartWhen::Stale),
+                restart: run
+                    .restart
+                    .or(defaults.restart)
+                    .unwrap_or(RestartWhen::Stale),
                 migrate: !run.no_migrate,
                 to: run.to,
                 policy: config.policy.clone(),
             },
-            jobs: usize::try_from(run.jobs.or(defaults.jobs).unwrap_or(8)).unwrap_or(8).max(1),
-            max_failures: usize::try_from(run.max_failures.or(defaults.max_failures).unwrap_or(3)).unwrap_or(3).max(1),
+            jobs: usize::try_from(run.jobs.or(defaults.jobs).unwrap_or(8))
+                .unwrap_or(8)
+                .max(1),
+            max_failures: usize::try_from(run.max_failures.or(defaults.max_failures).unwrap_or(3))
+                .unwrap_or(3)
+                .max(1),
             deadline: Instant::now() + deadline,
             patience: limit(run.lock_timeout, defaults.lock_timeout).unwrap_or(usual_patience),
             trigger: run.trigger,
-            only_homes: common.home.iter().map(|home| world.cwd.join(home)).collect(),
+            only_homes: common
+                .home
+                .iter()
+                .map(|home| world.cwd.join(home))
+                .collect(),
             only_profiles: common.profile.clone(),
             argv_flags: argv_flags(&world),
             world,
@@ -145,10 +156,19 @@ impl Session {
     #[must_use]
     pub fn scope(&self) -> Scope {
         Scope {
-            users: if self.everybody { Vec::new() } else { self.users.clone() },
+            users: if self.everybody {
+                Vec::new()
+            } else {
+                self.users.clone()
+            },
             homes: self.only_homes.clone(),
             profiles: self.only_profiles.clone(),
-            extra_homes: self.config.home.iter().map(|home| home.path.clone()).collect(),
+            extra_homes: self
+                .config
+                .home
+                .iter()
+                .map(|home| home.path.clone())
+                .collect(),
             runtimes: true,
             limit: ASK_LIMIT.min(self.left()),
         }
@@ -169,7 +189,10 @@ impl Session {
     /// Login names by user id.
     #[must_use]
     pub fn names(&self) -> BTreeMap<u32, String> {
-        self.users.iter().map(|account| (account.uid, account.name.clone())).collect()
+        self.users
+            .iter()
+            .map(|account| (account.uid, account.name.clone()))
+            .collect()
     }
 }
 
@@ -181,10 +204,20 @@ fn users(world: &World, names: &[String]) -> Result<Vec<Account>> {
     names
         .iter()
         .map(|name| {
-            all.iter().find(|account| account.name == *name).cloned().ok_or_else(|| {
-                let error = Error::new(Kind::Usage, format!("--user {name}: no such user is in reach"));
-                if world.is_root() { error } else { error.with_hint("only root reaches other users") }
-            })
+            all.iter()
+                .find(|account| account.name == *name)
+                .cloned()
+                .ok_or_else(|| {
+                    let error = Error::new(
+                        Kind::Usage,
+                        format!("--user {name}: no such user is in reach"),
+                    );
+                    if world.is_root() {
+                        error
+                    } else {
+                        error.with_hint("only root reaches other users")
+                    }
+                })
         })
         .collect()
 }
@@ -207,8 +240,16 @@ fn site_steps(folder: &std::path::Path) -> Result<Vec<(String, String)>> {
     folders.sort();
     let mut steps = Vec::new();
     for folder in folders {
-        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        steps.extend(fragments(&folder)?.into_iter().map(|(_, text)| (name.clone(), text)));
+        let name = folder
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        steps.extend(
+            fragments(&folder)?
+                .into_iter()
+                .map(|(_, text)| (name.clone(), text)),
+        );
     }
     Ok(steps)
 }
@@ -216,7 +257,12 @@ fn site_steps(folder: &std::path::Path) -> Result<Vec<(String, String)>> {
 /// Words and names of flags, never a value: a value may be a secret.
 fn argv_flags(world: &World) -> Vec<String> {
     let mut flags = Vec::new();
-    for argument in world.args.iter().skip(1).filter_map(|argument| argument.to_str()) {
+    for argument in world
+        .args
+        .iter()
+        .skip(1)
+        .filter_map(|argument| argument.to_str())
+    {
         if argument.starts_with('-') {
             flags.push(argument.split('=').next().unwrap_or(argument).to_owned());
         } else if flags.is_empty() {
@@ -241,8 +287,18 @@ pub fn main() -> ExitCode {
             return ExitCode::from(u8::from(error.use_stderr()) * 2);
         }
     };
-    let format = if cli.common.json { Format::Json } else { cli.common.format };
-    let ui = Ui::new(&world, format, cli.common.color, cli.common.quiet, cli.common.verbose);
+    let format = if cli.common.json {
+        Format::Json
+    } else {
+        cli.common.format
+    };
+    let ui = Ui::new(
+        &world,
+        format,
+        cli.common.color,
+        cli.common.quiet,
+        cli.common.verbose,
+    );
     let is_hook = cli.run.trigger == Trigger::Package;
     let status = match dispatch(world, ui, &cli) {
         Ok(status) => status,

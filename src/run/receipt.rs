@@ -20,8 +20,14 @@ pub fn run(session: &Session, what: &ReceiptCommand) -> Result<u8> {
         ReceiptCommand::List => list(session)?,
         ReceiptCommand::Show { run } => {
             let value = session.state.read_receipt(run)?.ok_or_else(|| {
-                Error::new(Kind::Input, format!("there is no receipt of run {run} in {}", session.state.dir().display()))
-                    .with_hint("`update receipt list` names the runs")
+                Error::new(
+                    Kind::Input,
+                    format!(
+                        "there is no receipt of run {run} in {}",
+                        session.state.dir().display()
+                    ),
+                )
+                .with_hint("`update receipt list` names the runs")
             })?;
             let receipt = Receipt::parse(value.clone())?;
             let style = Style {
@@ -39,8 +45,16 @@ fn list(session: &Session) -> Result<()> {
     let mut rows = Vec::new();
     let mut text = String::new();
     for id in session.state.receipt_ids()? {
-        let Some(value) = session.state.read_receipt(&id)? else { continue };
-        let of = |path: &str| value.pointer(path).and_then(serde_json::Value::as_str).unwrap_or("").to_owned();
+        let Some(value) = session.state.read_receipt(&id)? else {
+            continue;
+        };
+        let of = |path: &str| {
+            value
+                .pointer(path)
+                .and_then(serde_json::Value::as_str)
+                .unwrap_or("")
+                .to_owned()
+        };
         let (started, outcome) = (of("/started_at"), of("/verdict/outcome"));
         text.push_str(&format!("{id}  {started}  {outcome}\n"));
         rows.push(serde_json::json!({"run_id": id, "started_at": started, "outcome": outcome}));

@@ -82,7 +82,10 @@ memory:
 /// When the folder cannot be made, or a stand-in does not start.
 pub fn run(session: &Session) -> Result<u8> {
     let failed = |error: std::io::Error| Error::io("cannot build the rehearsal's folder", error);
-    let folder = tempfile::Builder::new().prefix("fleet-rehearsal-").tempdir().map_err(failed)?;
+    let folder = tempfile::Builder::new()
+        .prefix("fleet-rehearsal-")
+        .tempdir()
+        .map_err(failed)?;
     let stage = Stage::build(session, folder.path())?;
     let mut supervisors = Vec::new();
     for home in &stage.homes {
@@ -91,16 +94,29 @@ pub fn run(session: &Session) -> Result<u8> {
     for home in &stage.homes {
         stage.wait_until_up(home)?;
     }
-    session.ui.tell(&format!("rehearsal in {}: {} homes", folder.path().display(), stage.homes.len()));
+    session.ui.tell(&format!(
+        "rehearsal in {}: {} homes",
+        folder.path().display(),
+        stage.homes.len()
+    ));
     let rehearsal = stage.session(session)?;
     let status = apply::run(&rehearsal);
     let ended: Vec<bool> = supervisors.into_iter().map(Supervised::end).collect();
     let path = folder.path().to_path_buf();
-    folder.close().map_err(|error| Error::io(format!("cannot remove {}", path.display()), error))?;
+    folder
+        .close()
+        .map_err(|error| Error::io(format!("cannot remove {}", path.display()), error))?;
     if ended.contains(&false) || path.exists() {
-        return Err(Error::new(Kind::Io, format!("the rehearsal left something behind in {}", path.display())));
+        return Err(Error::new(
+            Kind::Io,
+            format!("the rehearsal left something behind in {}", path.display()),
+        ));
     }
-    session.ui.tell(&format!("removed {}; {} stand-ins ended", path.display(), ended.len()));
+    session.ui.tell(&format!(
+        "removed {}; {} stand-ins ended",
+        path.display(),
+        ended.len()
+    ));
     status
 }
 
@@ -114,19 +130,38 @@ struct Stage {
 
 impl Stage {
     fn build(session: &Session, folder: &Path) -> Result<Self> {
-        let failed = |error: std::io::Error| Error::io("cannot build the rehearsal's folder", error);
+        let failed =
+            |error: std::io::Error| Error::io("cannot build the rehearsal's folder", error);
         let app = session.app.clone();
-        let script_name = app.command.scripts.first().cloned().unwrap_or_else(|| "agent".into());
+        let script_name = app
+            .command
+            .scripts
+            .first()
+            .cloned()
+            .unwrap_or_else(|| "agent".into());
         let root = folder.join("root");
         let checkout = root.join(app.code.checkout.as_deref().unwrap_or("checkout"));
-        let venv = checkout.join(app.code.checkout_venvs.first().map_or("venv", String::as_str));
+        let venv = checkout.join(
+            app.code
+                .checkout_venvs
+                .first()
+                .map_or("venv", String::as_str),
+        );
         let package = checkout.join(&app.code.package);
         for dir in [&venv.join("bin"), &package, &checkout.join(".git/logs")] {
             fs::create_dir_all(dir).map_err(failed)?;
         }
         let expected = Catalog::load(&app, &[])?.newest();
-        let version = app.code.version_pattern.replace(r"\s*", " ").replace("([0-9]+)", &expected.to_string());
-        let file = app.code.version_files.first().map_or("version.py", String::as_str);
+        let version = app
+            .code
+            .version_pattern
+            .replace(r"\s*", " ")
+            .replace("([0-9]+)", &expected.to_string());
+        let file = app
+            .code
+            .version_files
+            .first()
+            .map_or("version.py", String::as_str);
         fs::write(package.join(file), format!("{{{version}}}\n")).map_err(failed)?;
         fs::write(package.join("__init__.py"), "").map_err(failed)?;
         fs::write(venv.join("pyvenv.cfg"), "home = /usr/bin\n").map_err(failed)?;
@@ -136,7 +171,11 @@ impl Stage {
         fs::copy("/proc/self/exe", &script).map_err(failed)?;
         let mut homes = vec![root.clone()];
         if let Some(profiles) = &app.home.profiles {
-            homes.extend(PROFILES.iter().map(|profile| root.join(profiles).join(profile)));
+            homes.extend(
+                PROFILES
+                    .iter()
+                    .map(|profile| root.join(profiles).join(profile)),
+            );
         }
         for home in &homes {
             fs::create_dir_all(home).map_err(failed)?;
@@ -177,11 +216,18 @@ impl Stage {
     }
 
     fn wait_until_up(&self, home: &Path) -> Result<()> {
-        let Some(rules) = self.rules() else { return Ok(()) };
+        let Some(rules) = self.rules() else {
+            return Ok(());
+        };
         let deadline = Instant::now() + START_LIMIT;
-        while !fs::read_to_string(home.join(&rules.state_file)).is_ok_and(|text| rules.running.iter().any(|state| text.contains(state))) {
+        while !fs::read_to_string(home.join(&rules.state_file))
+            .is_ok_and(|text| rules.running.iter().any(|state| text.contains(state)))
+        {
             if Instant::now() >= deadline {
-                return Err(Error::new(Kind::Deadline, format!("the stand-in of {} did not start", home.display())));
+                return Err(Error::new(
+                    Kind::Deadline,
+                    format!("the stand-in of {} did not start", home.display()),
+                ));
             }
             std::thread::sleep(LOOK_EVERY);
         }
@@ -189,7 +235,10 @@ impl Stage {
     }
 
     fn rules(&self) -> Option<&SelfRules> {
-        self.app.runtimes.iter().find_map(|runtime| runtime.self_report.as_ref())
+        self.app
+            .runtimes
+            .iter()
+            .find_map(|runtime| runtime.self_report.as_ref())
     }
 }
 
@@ -232,7 +281,12 @@ impl Supervised {
 fn command(stage: &Stage, home: &Path) -> impl Fn() -> Result<Child> + Send + 'static {
     let script = stage.script.clone();
     let home = home.to_path_buf();
-    let words: Vec<String> = stage.app.runtimes.first().map(|runtime| runtime.subcommand.clone()).unwrap_or_default();
+    let words: Vec<String> = stage
+        .app
+        .runtimes
+        .first()
+        .map(|runtime| runtime.subcommand.clone())
+        .unwrap_or_default();
     let variable = stage.app.home.env.clone();
     move || {
         let mut command = Command::new(&script);
@@ -246,7 +300,9 @@ fn command(stage: &Stage, home: &Path) -> impl Fn() -> Result<Child> + Send + 's
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-        command.spawn().map_err(|error| Error::io("cannot start a stand-in", error))
+        command
+            .spawn()
+            .map_err(|error| Error::io("cannot start a stand-in", error))
     }
 }
 
@@ -273,15 +329,29 @@ fn pretend(home: &Path) -> Result<u8> {
         .map_err(|error| failed(error.into()))?;
     let world = World::read()?;
     let app = App::builtin(crate::app::DEFAULT)?;
-    let kind = app.runtimes.iter().find(|runtime| runtime.self_report.is_some());
+    let kind = app
+        .runtimes
+        .iter()
+        .find(|runtime| runtime.self_report.is_some());
     let Some((kind, rules)) = kind.and_then(|kind| Some((kind, kind.self_report.as_ref()?))) else {
-        return Err(Error::new(Kind::Input, "the application's runtimes say nothing of themselves"));
+        return Err(Error::new(
+            Kind::Input,
+            "the application's runtimes say nothing of themselves",
+        ));
     };
     let mut signals = signal_hook::iterator::Signals::new([SIGUSR1, SIGTERM]).map_err(failed)?;
-    let start = procfs::start_ticks(world.pid).map_err(failed)?.unwrap_or_default();
-    let lock = rules.lock_file.as_ref().map(|name| fs::File::create(home.join(name))).transpose().map_err(failed)?;
+    let start = procfs::start_ticks(world.pid)
+        .map_err(failed)?
+        .unwrap_or_default();
+    let lock = rules
+        .lock_file
+        .as_ref()
+        .map(|name| fs::File::create(home.join(name)))
+        .transpose()
+        .map_err(failed)?;
     if let Some(lock) = &lock {
-        rustix::fs::flock(lock, rustix::fs::FlockOperation::NonBlockingLockExclusive).map_err(|error| failed(error.into()))?;
+        rustix::fs::flock(lock, rustix::fs::FlockOperation::NonBlockingLockExclusive)
+            .map_err(|error| failed(error.into()))?;
     }
     let say = |state: &[String]| -> Result<()> {
         let text = serde_json::json!({
@@ -297,7 +367,8 @@ fn pretend(home: &Path) -> Result<u8> {
         for name in [&rules.pid_file, &rules.state_file] {
             let mut file = tempfile::NamedTempFile::new_in(home).map_err(failed)?;
             file.write_all(text.as_bytes()).map_err(failed)?;
-            file.persist(home.join(name)).map_err(|error| failed(error.error))?;
+            file.persist(home.join(name))
+                .map_err(|error| failed(error.error))?;
         }
         Ok(())
     };

@@ -4,7 +4,7 @@
 //! The workers are threads that own what they need. A run that is interrupted stops handing out work,
 //! waits a little for what is under way, and goes on to its receipt without the rest.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -63,7 +63,9 @@ impl Interruption {
     /// The signal, once there was one.
     #[must_use]
     pub fn signal(&self) -> Option<i32> {
-        i32::try_from(self.0.load(Ordering::SeqCst)).ok().filter(|signal| *signal != 0)
+        i32::try_from(self.0.load(Ordering::SeqCst))
+            .ok()
+            .filter(|signal| *signal != 0)
     }
 }
 
@@ -86,8 +88,18 @@ pub fn run(
             outcomes[*index].decision = decision;
         }
     }
-    let is_open = |outcomes: &[Outcome], index: &usize| outcomes[*index].decision.outcome == RuntimeOutcome::Unaccounted && blocked(&plan.runtimes[*index]).is_none();
-    reload_managers(session, look, first.iter().chain(&rest).filter(|index| is_open(&outcomes, index)));
+    let is_open = |outcomes: &[Outcome], index: &usize| {
+        outcomes[*index].decision.outcome == RuntimeOutcome::Unaccounted
+            && blocked(&plan.runtimes[*index]).is_none()
+    };
+    reload_managers(
+        session,
+        look,
+        first
+            .iter()
+            .chain(&rest)
+            .filter(|index| is_open(&outcomes, index)),
+    );
     let mut failures = 0;
     for (wave, limit) in [(first, 1), (rest, session.max_failures)] {
         let jobs: Vec<Job> = wave
@@ -98,7 +110,14 @@ pub fn run(
         if jobs.is_empty() {
             continue;
         }
-        failures += run_wave(session, look, jobs, limit.max(failures + 1), interruption, &mut outcomes);
+        failures += run_wave(
+            session,
+            look,
+            jobs,
+            limit.max(failures + 1),
+            interruption,
+            &mut outcomes,
+        );
         after_wave(&outcomes);
         if failures >= limit {
             break;
@@ -111,7 +130,8 @@ pub fn run(
     };
     for (planned, outcome) in plan.runtimes.iter().zip(&mut outcomes) {
         if outcome.decision.reason == PENDING {
-            outcome.decision = Decision::new(RuntimeOutcome::Unaccounted, why).with_remedy(&*planned.instruction);
+            outcome.decision =
+                Decision::new(RuntimeOutcome::Unaccounted, why).with_remedy(&*planned.instruction);
         }
     }
     outcomes
@@ -127,7 +147,10 @@ pub fn at_first(planned: &PlannedRuntime) -> Outcome {
         Step::Settled(decision) | Step::Wait(decision) => decision.clone(),
         Step::Act(_) | Step::NoRow => Decision::new(RuntimeOutcome::Unaccounted, PENDING),
     };
-    Outcome { decision, seen: None }
+    Outcome {
+        decision,
+        seen: None,
+    }
 }
 
 /// What one restart needs; `None` where no row of the table says how.
@@ -136,7 +159,10 @@ fn job(session: &Session, look: &Look, index: usize) -> Option<Job> {
     let runtime = &planned.runtime;
     // The system's manager is asked by us, a user's by that user.
     let account = match &runtime.supervisor {
-        Supervisor::Systemd { scope: Manager::System, .. } => session.world.account.clone(),
+        Supervisor::Systemd {
+            scope: Manager::System,
+            ..
+        } => session.world.account.clone(),
         _ => owner(session, runtime.uid),
     };
     let install = look
@@ -154,19 +180,30 @@ fn job(session: &Session, look: &Look, index: usize) -> Option<Job> {
         .collect();
     let row = planned.mechanism.clone()?;
     let limit = budget(&row, runtime.unit.as_ref()).min(session.left());
-    let profile = look.plan.homes.iter().find(|home| runtime.homes.first() == Some(&home.home.id)).map(|home| home.home.profile.clone());
+    let profile = look
+        .plan
+        .homes
+        .iter()
+        .find(|home| runtime.homes.first() == Some(&home.home.id))
+        .map(|home| home.home.profile.clone());
     let (manager, unit) = match &runtime.supervisor {
         Supervisor::Systemd { scope, unit } => (*scope, unit.clone()),
         _ => (Manager::System, String::new()),
     };
     let speaks = |report: &crate::fleet::SelfReport| {
         runtime.process.as_ref().is_some_and(|process| {
-            report.pid == process.incarnation.pid && report.start_ticks == process.incarnation.start_ticks
+            report.pid == process.incarnation.pid
+                && report.start_ticks == process.incarnation.start_ticks
         })
     };
     Some(Job {
         index,
-        name: format!("{} of {} ({})", runtime.kind, profile.as_deref().unwrap_or("?"), account.name),
+        name: format!(
+            "{} of {} ({})",
+            runtime.kind,
+            profile.as_deref().unwrap_or("?"),
+            account.name
+        ),
         world: session.world.clone(),
         app: session.app.clone(),
         account,
@@ -177,8 +214,15 @@ fn job(session: &Session, look: &Look, index: usize) -> Option<Job> {
             kind: runtime.kind.clone(),
             homes,
             expected: Expected {
-                incarnation: runtime.process.as_ref().map(|process| process.incarnation.clone()),
-                invocation_id: runtime.unit.as_ref().map(|unit| unit.invocation_id.clone()).unwrap_or_default(),
+                incarnation: runtime
+                    .process
+                    .as_ref()
+                    .map(|process| process.incarnation.clone()),
+                invocation_id: runtime
+                    .unit
+                    .as_ref()
+                    .map(|unit| unit.invocation_id.clone())
+                    .unwrap_or_default(),
             },
             row,
             fields: planned.fields.clone(),
@@ -192,11 +236,20 @@ fn job(session: &Session, look: &Look, index: usize) -> Option<Job> {
 
 /// How long one restart may take: every wait of its row and of its unit, one after another.
 fn budget(row: &Mechanism, unit: Option<&Unit>) -> Duration {
-    let finite = |usec: u64| if usec == u64::MAX { row.limit } else { Duration::from_micros(usec).min(row.limit) };
+    let finite = |usec: u64| {
+        if usec == u64::MAX {
+            row.limit
+        } else {
+            Duration::from_micros(usec).min(row.limit)
+        }
+    };
     let of_unit = unit.map_or(row.limit, |unit| {
         finite(unit.timeout_stop_usec) + finite(unit.timeout_start_usec) + finite(unit.restart_usec)
     });
-    let drain = row.drain.as_ref().map_or(Duration::ZERO, |drain| drain.limit);
+    let drain = row
+        .drain
+        .as_ref()
+        .map_or(Duration::ZERO, |drain| drain.limit);
     drain + of_unit + row.speak_limit + row.settle.max(row.settle_silent) + SLACK
 }
 
@@ -221,6 +274,7 @@ fn run_wave(
     drop(sender);
     let mut failures = 0;
     let mut give_up = None;
+    let mut last = BTreeMap::new();
     while open > 0 {
         let told = match next(&receiver, session, interruption, &stop, &mut give_up) {
             Ok(Some(told)) => told,
@@ -231,7 +285,12 @@ fn run_wave(
             Told::Progress(name, progress) => {
                 let text = shown(&progress);
                 session.ui.progress(&name, &text);
-                session.ui.tell(&format!("{name}: {text}"));
+                if last
+                    .insert(name.clone(), text.clone())
+                    .is_none_or(|before| before != text)
+                {
+                    session.ui.tell(&format!("{name}: {text}"));
+                }
             }
             Told::Finished(index, name, result) => {
                 open -= 1;
@@ -239,7 +298,11 @@ fn run_wave(
                 let planned = &look.plan.runtimes[index];
                 outcomes[index] = judge(look, planned, result);
                 let decision = &outcomes[index].decision;
-                session.ui.tell(&format!("{name}: {} {}", decision.outcome.word(), decision.reason));
+                session.ui.tell(&format!(
+                    "{name}: {} {}",
+                    decision.outcome.word(),
+                    decision.reason
+                ));
                 if !decision.outcome.is_clean() {
                     failures += 1;
                 }
@@ -290,7 +353,9 @@ fn work(queue: &Mutex<VecDeque<Job>>, stop: &AtomicBool, sender: &Sender<Told>) 
         if stop.load(Ordering::SeqCst) {
             return;
         }
-        let Some(job) = queue.lock().ok().and_then(|mut queue| queue.pop_front()) else { return };
+        let Some(job) = queue.lock().ok().and_then(|mut queue| queue.pop_front()) else {
+            return;
+        };
         let (index, name) = (job.index, job.name.clone());
         let result = restart(job, sender);
         // The main thread may have given up on us; the runtime's row says so then.
@@ -311,9 +376,15 @@ fn restart(job: Job, sender: &Sender<Told>) -> Result<Box<Observation>, Decision
     };
     // The task has its own limit; the helper's is only there for one that hangs.
     let limit = job.limit + Duration::from_secs(10);
-    helper::perform(&job.world, &job.account, Restart(job.order), limit, &mut tell)
-        .map(Box::new)
-        .map_err(|error| Decision::new(RuntimeOutcome::Unverified, format!("manager: {error}")))
+    helper::perform(
+        &job.world,
+        &job.account,
+        Restart(job.order),
+        limit,
+        &mut tell,
+    )
+    .map(Box::new)
+    .map_err(|error| Decision::new(RuntimeOutcome::Unverified, format!("manager: {error}")))
 }
 
 /// Looks at the install once more: one that changed since the plan, or whose own updater is at work,
@@ -323,7 +394,8 @@ fn look_again(job: &Job, install: &Install, account: &Account) -> Result<(), Dec
         app: job.app.clone(),
         install: install.clone(),
     };
-    let aborted = |why: String| Decision::new(RuntimeOutcome::Unaccounted, format!("aborted: {why}"));
+    let aborted =
+        |why: String| Decision::new(RuntimeOutcome::Unaccounted, format!("aborted: {why}"));
     match helper::perform(&job.world, account, task, LOOK_LIMIT, &mut |()| Ok(())) {
         Ok(None) => Ok(()),
         Ok(Some(why)) => Err(aborted(why)),
@@ -331,7 +403,11 @@ fn look_again(job: &Job, install: &Install, account: &Account) -> Result<(), Dec
     }
 }
 
-fn judge(look: &Look, planned: &PlannedRuntime, result: Result<Box<Observation>, Decision>) -> Outcome {
+fn judge(
+    look: &Look,
+    planned: &PlannedRuntime,
+    result: Result<Box<Observation>, Decision>,
+) -> Outcome {
     match result {
         Err(decision) => Outcome {
             decision: decision.with_remedy(&*planned.instruction),
@@ -358,7 +434,10 @@ fn reload_managers<'a>(session: &Session, look: &Look, indexes: impl Iterator<It
     let mut reloaded = Vec::new();
     for index in indexes {
         let runtime = &look.plan.runtimes[*index].runtime;
-        let (Some(unit), Supervisor::Systemd { scope, .. }) = (&runtime.unit, &runtime.supervisor) else { continue };
+        let (Some(unit), Supervisor::Systemd { scope, .. }) = (&runtime.unit, &runtime.supervisor)
+        else {
+            continue;
+        };
         if !unit.need_daemon_reload || reloaded.contains(scope) {
             continue;
         }
@@ -368,10 +447,17 @@ fn reload_managers<'a>(session: &Session, look: &Look, indexes: impl Iterator<It
             Manager::User(uid) => owner(session, *uid),
         };
         let limit = RELOAD_LIMIT.min(session.left());
-        let task = ReloadManager { manager: *scope, limit };
+        let task = ReloadManager {
+            manager: *scope,
+            limit,
+        };
         // What could not be reloaded shows in the restart itself.
-        if let Err(error) = helper::perform(&session.world, &account, task, limit, &mut |()| Ok(())) {
-            session.ui.warn(&format!("cannot reload the manager of {}: {error}", account.name));
+        if let Err(error) = helper::perform(&session.world, &account, task, limit, &mut |()| Ok(()))
+        {
+            session.ui.warn(&format!(
+                "cannot reload the manager of {}: {error}",
+                account.name
+            ));
         }
     }
 }

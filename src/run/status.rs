@@ -14,7 +14,12 @@ pub fn run(session: &Session) -> Result<u8> {
     let look = look(session, &owed, false)?;
     let mut receipt = apply::open(session, &look, "status");
     receipt.settle(false);
-    let status = u8::from(receipt.collectors.iter().any(|row| row.outcome == "unverified"));
+    let status = u8::from(
+        receipt
+            .collectors
+            .iter()
+            .any(|row| row.outcome == "unverified"),
+    );
     receipt.verdict.exit_status = Some(status);
     let style = Style {
         color: session.ui.color,

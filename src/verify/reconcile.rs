@@ -36,8 +36,16 @@ pub struct Settled<'a> {
 /// Puts the plan, the outcomes (one for each of its runtimes, in its order) and the second look
 /// together.
 #[must_use]
-pub fn reconcile<'a>(plan: &'a Plan, outcomes: &'a [Outcome], second: &'a Plan) -> Vec<Settled<'a>> {
-    debug_assert_eq!(plan.runtimes.len(), outcomes.len(), "every planned row has an outcome");
+pub fn reconcile<'a>(
+    plan: &'a Plan,
+    outcomes: &'a [Outcome],
+    second: &'a Plan,
+) -> Vec<Settled<'a>> {
+    debug_assert_eq!(
+        plan.runtimes.len(),
+        outcomes.len(),
+        "every planned row has an outcome"
+    );
     let acted_on: Vec<Option<Manager>> = plan
         .runtimes
         .iter()
@@ -65,7 +73,12 @@ pub fn reconcile<'a>(plan: &'a Plan, outcomes: &'a [Outcome], second: &'a Plan) 
             appeared: false,
         });
     }
-    for (now, _) in second.runtimes.iter().zip(&claimed).filter(|(_, claimed)| !**claimed) {
+    for (now, _) in second
+        .runtimes
+        .iter()
+        .zip(&claimed)
+        .filter(|(_, claimed)| !**claimed)
+    {
         rows.push(Settled {
             planned: now,
             decision: appeared(now),
@@ -86,7 +99,12 @@ fn manager_of(runtime: &Runtime) -> Option<Manager> {
 
 /// The same life, else the successor that was seen, else the same slot, else the same kind of
 /// runtime of the same homes where it has no slot.
-fn find(planned: &PlannedRuntime, outcome: &Outcome, second: &Plan, claimed: &[bool]) -> Option<usize> {
+fn find(
+    planned: &PlannedRuntime,
+    outcome: &Outcome,
+    second: &Plan,
+    claimed: &[bool],
+) -> Option<usize> {
     let free = |index: &usize| !claimed[*index];
     let position = |matches: &dyn Fn(&Runtime) -> bool| {
         (0..second.runtimes.len())
@@ -94,9 +112,16 @@ fn find(planned: &PlannedRuntime, outcome: &Outcome, second: &Plan, claimed: &[b
             .find(|index| matches(&second.runtimes[*index].runtime))
     };
     let lives = |runtime: &Runtime, life: &crate::fleet::Incarnation| {
-        runtime.process.as_ref().is_some_and(|process| process.incarnation.same_life(life))
+        runtime
+            .process
+            .as_ref()
+            .is_some_and(|process| process.incarnation.same_life(life))
     };
-    let before = planned.runtime.process.as_ref().map(|process| &process.incarnation);
+    let before = planned
+        .runtime
+        .process
+        .as_ref()
+        .map(|process| &process.incarnation);
     let successor = outcome
         .seen
         .as_ref()
@@ -118,33 +143,56 @@ fn find(planned: &PlannedRuntime, outcome: &Outcome, second: &Plan, claimed: &[b
         })
 }
 
-fn after_action(planned: &PlannedRuntime, outcome: &Outcome, seen: &Observation, now: Option<&PlannedRuntime>) -> Decision {
+fn after_action(
+    planned: &PlannedRuntime,
+    outcome: &Outcome,
+    seen: &Observation,
+    now: Option<&PlannedRuntime>,
+) -> Decision {
     let decision = outcome.decision.clone();
     if decision.outcome != RuntimeOutcome::Restarted {
         return decision;
     }
-    let failed = |outcome, reason: String| Decision::new(outcome, reason).with_remedy(&*planned.instruction);
+    let failed =
+        |outcome, reason: String| Decision::new(outcome, reason).with_remedy(&*planned.instruction);
     let Some(now) = now.filter(|now| now.runtime.process.is_some()) else {
-        return failed(RuntimeOutcome::Down, "it came up, and nothing runs now".into());
+        return failed(
+            RuntimeOutcome::Down,
+            "it came up, and nothing runs now".into(),
+        );
     };
     let still = match (seen.successors.first(), &now.runtime.process) {
         (Some(successor), Some(process)) => successor.incarnation.same_life(&process.incarnation),
         _ => false,
     };
     if !still {
-        return failed(RuntimeOutcome::Failed, "crash-loop: it came up, and another one runs now".into());
+        return failed(
+            RuntimeOutcome::Failed,
+            "crash-loop: it came up, and another one runs now".into(),
+        );
     }
     if !now.runtime.homes.is_empty() && now.runtime.homes != planned.runtime.homes {
-        return failed(RuntimeOutcome::Failed, "wrong successor: it serves other homes".into());
+        return failed(
+            RuntimeOutcome::Failed,
+            "wrong successor: it serves other homes".into(),
+        );
     }
     match &now.step {
-        Step::Act(why) => failed(RuntimeOutcome::Unaccounted, format!("restarted, and old again: {why}")),
+        Step::Act(why) => failed(
+            RuntimeOutcome::Unaccounted,
+            format!("restarted, and old again: {why}"),
+        ),
         Step::Settled(second) if second.outcome == RuntimeOutcome::Unverified => second.clone(),
         _ => decision,
     }
 }
 
-fn without_action(planned: &PlannedRuntime, outcome: &Outcome, now: Option<&PlannedRuntime>, acted_on: &[Option<Manager>]) -> Decision {
+fn without_action(
+    planned: &PlannedRuntime,
+    outcome: &Outcome,
+    now: Option<&PlannedRuntime>,
+    acted_on: &[Option<Manager>],
+) -> Decision {
     let decision = outcome.decision.clone();
     let Some(before) = &planned.runtime.process else {
         return match now.filter(|now| now.runtime.process.is_some()) {
@@ -162,8 +210,11 @@ fn without_action(planned: &PlannedRuntime, outcome: &Outcome, now: Option<&Plan
                 Decision::new(RuntimeOutcome::Current, "respawned")
             }
             Step::Settled(second) | Step::Wait(second) => second.clone(),
-            Step::Act(why) => Decision::new(RuntimeOutcome::Unaccounted, format!("respawned, and old: {why}"))
-                .with_remedy(&*planned.instruction),
+            Step::Act(why) => Decision::new(
+                RuntimeOutcome::Unaccounted,
+                format!("respawned, and old: {why}"),
+            )
+            .with_remedy(&*planned.instruction),
             Step::NoRow => lost(planned, acted_on),
         },
         None => match &now.step {
@@ -184,8 +235,11 @@ fn lost(planned: &PlannedRuntime, acted_on: &[Option<Manager>]) -> Decision {
     if planned.runtime.unit.is_none() && acted_on.is_empty() {
         return Decision::new(RuntimeOutcome::Stopped, "it ended meanwhile");
     }
-    Decision::new(RuntimeOutcome::Failed, "collateral: it ran before, and was lost while others were restarted")
-        .with_remedy(&*planned.instruction)
+    Decision::new(
+        RuntimeOutcome::Failed,
+        "collateral: it ran before, and was lost while others were restarted",
+    )
+    .with_remedy(&*planned.instruction)
 }
 
 fn appeared(now: &PlannedRuntime) -> Decision {
@@ -194,8 +248,11 @@ fn appeared(now: &PlannedRuntime) -> Decision {
             Decision::new(RuntimeOutcome::Current, "appeared")
         }
         Step::Settled(decision) | Step::Wait(decision) => decision.clone(),
-        Step::Act(why) => Decision::new(RuntimeOutcome::Unaccounted, format!("appeared, and old: {why}"))
-            .with_remedy(&*now.instruction),
+        Step::Act(why) => Decision::new(
+            RuntimeOutcome::Unaccounted,
+            format!("appeared, and old: {why}"),
+        )
+        .with_remedy(&*now.instruction),
         Step::NoRow => Decision::new(RuntimeOutcome::Unaccounted, "appeared"),
     }
 }
@@ -223,11 +280,17 @@ mod tests {
     }
 
     fn plan(runtimes: Vec<PlannedRuntime>) -> Plan {
-        Plan { homes: Vec::new(), runtimes }
+        Plan {
+            homes: Vec::new(),
+            runtimes,
+        }
     }
 
     fn untouched(outcome: O) -> Outcome {
-        Outcome { decision: Decision::new(outcome, "as planned"), seen: None }
+        Outcome {
+            decision: Decision::new(outcome, "as planned"),
+            seen: None,
+        }
     }
 
     fn restarted(successor: Option<Process>) -> Outcome {
@@ -236,7 +299,10 @@ mod tests {
             successors: successor.into_iter().collect(),
             ..Observation::default()
         };
-        Outcome { decision: Decision::new(O::Restarted, ""), seen: Some(Box::new(seen)) }
+        Outcome {
+            decision: Decision::new(O::Restarted, ""),
+            seen: Some(Box::new(seen)),
+        }
     }
 
     fn outcomes(first: &Plan, done: &[Outcome], second: &Plan) -> Vec<(O, String)> {
@@ -257,7 +323,10 @@ mod tests {
         let gone = plan(vec![planned(sample::slot(|_| {}), settled(O::Stopped))]);
         assert_eq!(outcomes(&first, &done, &gone)[0].0, O::Down);
         assert_eq!(outcomes(&first, &done, &plan(Vec::new()))[0].0, O::Down);
-        let old_again = plan(vec![planned(sample::runtime(8), Step::Act("its code changed".into()))]);
+        let old_again = plan(vec![planned(
+            sample::runtime(8),
+            Step::Act("its code changed".into()),
+        )]);
         assert_eq!(outcomes(&first, &done, &old_again)[0].0, O::Unaccounted);
         let mut elsewhere = sample::runtime(8);
         elsewhere.homes = vec!["another".into()];
@@ -270,7 +339,10 @@ mod tests {
         for outcome in [O::Current, O::Manual, O::Skipped, O::Deferred] {
             let first = plan(vec![planned(sample::runtime(7), settled(outcome))]);
             let second = plan(vec![planned(sample::runtime(7), settled(O::Current))]);
-            assert_eq!(outcomes(&first, &[untouched(outcome)], &second)[0].0, outcome);
+            assert_eq!(
+                outcomes(&first, &[untouched(outcome)], &second)[0].0,
+                outcome
+            );
         }
     }
 
@@ -294,38 +366,77 @@ mod tests {
     fn one_that_its_operator_stopped_while_nothing_was_restarted_is_stopped() {
         let first = plan(vec![planned(sample::runtime(7), settled(O::Current))]);
         let second = plan(vec![planned(sample::slot(|_| {}), settled(O::Stopped))]);
-        assert_eq!(outcomes(&first, &[untouched(O::Current)], &second)[0].0, O::Stopped);
+        assert_eq!(
+            outcomes(&first, &[untouched(O::Current)], &second)[0].0,
+            O::Stopped
+        );
     }
 
     #[test]
     fn what_was_respawned_is_current_if_it_is_fresh_and_unaccounted_if_not() {
         let first = plan(vec![planned(sample::runtime(7), settled(O::Current))]);
         let fresh = plan(vec![planned(sample::runtime(8), settled(O::Current))]);
-        assert_eq!(outcomes(&first, &[untouched(O::Current)], &fresh)[0], (O::Current, "respawned".into()));
-        let old = plan(vec![planned(sample::runtime(8), Step::Act("its code changed".into()))]);
-        assert_eq!(outcomes(&first, &[untouched(O::Current)], &old)[0].0, O::Unaccounted);
+        assert_eq!(
+            outcomes(&first, &[untouched(O::Current)], &fresh)[0],
+            (O::Current, "respawned".into())
+        );
+        let old = plan(vec![planned(
+            sample::runtime(8),
+            Step::Act("its code changed".into()),
+        )]);
+        assert_eq!(
+            outcomes(&first, &[untouched(O::Current)], &old)[0].0,
+            O::Unaccounted
+        );
     }
 
     #[test]
     fn what_appeared_is_a_row_and_is_fine_only_if_it_is_fresh() {
         let first = plan(Vec::new());
         let fresh = plan(vec![planned(sample::runtime(8), settled(O::Current))]);
-        assert_eq!(outcomes(&first, &[], &fresh), [(O::Current, "appeared".into())]);
-        let old = plan(vec![planned(sample::runtime(8), Step::Act("its code changed".into()))]);
+        assert_eq!(
+            outcomes(&first, &[], &fresh),
+            [(O::Current, "appeared".into())]
+        );
+        let old = plan(vec![planned(
+            sample::runtime(8),
+            Step::Act("its code changed".into()),
+        )]);
         assert_eq!(outcomes(&first, &[], &old)[0].0, O::Unaccounted);
     }
 
     #[test]
     fn every_planned_row_comes_out_in_its_order() {
         let runtimes: Vec<Runtime> = (1..=5)
-            .map(|pid| Runtime { id: format!("slot-{pid}"), ..sample::runtime(pid) })
+            .map(|pid| Runtime {
+                id: format!("slot-{pid}"),
+                ..sample::runtime(pid)
+            })
             .collect();
-        let first = plan(runtimes.iter().cloned().map(|runtime| planned(runtime, settled(O::Current))).collect());
+        let first = plan(
+            runtimes
+                .iter()
+                .cloned()
+                .map(|runtime| planned(runtime, settled(O::Current)))
+                .collect(),
+        );
         let done: Vec<Outcome> = (0..5).map(|_| untouched(O::Current)).collect();
-        let second = plan(runtimes.into_iter().rev().map(|runtime| planned(runtime, settled(O::Current))).collect());
+        let second = plan(
+            runtimes
+                .into_iter()
+                .rev()
+                .map(|runtime| planned(runtime, settled(O::Current)))
+                .collect(),
+        );
         let rows = reconcile(&first, &done, &second);
-        let ids: Vec<&str> = rows.iter().map(|row| row.planned.runtime.id.as_str()).collect();
+        let ids: Vec<&str> = rows
+            .iter()
+            .map(|row| row.planned.runtime.id.as_str())
+            .collect();
         assert_eq!(ids, ["slot-1", "slot-2", "slot-3", "slot-4", "slot-5"]);
-        assert!(rows.iter().all(|row| !row.appeared && row.decision.outcome == O::Current));
+        assert!(
+            rows.iter()
+                .all(|row| !row.appeared && row.decision.outcome == O::Current)
+        );
     }
 }

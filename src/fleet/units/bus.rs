@@ -233,9 +233,8 @@ impl Bus {
         let draining = async move {
             let mut calling = pin!(calling);
             poll_fn(|cx| {
-                while let Some(Poll::Ready(Some(message))) = stream
-                    .as_mut()
-                    .map(|stream| Pin::new(stream).poll_next(cx))
+                while let Some(Poll::Ready(Some(message))) =
+                    stream.as_mut().map(|stream| Pin::new(stream).poll_next(cx))
                 {
                     inbox.extend(message.ok().as_ref().and_then(Signal::read));
                 }
@@ -483,10 +482,7 @@ mod tests {
         let started = Instant::now();
         let outcome = Bus::open(&path, Manager::System, Duration::from_millis(150));
         let waited = started.elapsed();
-        assert!(matches!(
-            outcome,
-            Err(Opening::Trouble(Trouble::Mute(_)))
-        ));
+        assert!(matches!(outcome, Err(Opening::Trouble(Trouble::Mute(_)))));
         assert!(waited < Duration::from_secs(1), "waited {waited:?}");
     }
 
