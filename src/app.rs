@@ -35,6 +35,9 @@ pub struct App {
     /// How its command line is recognised.
     #[serde(default)]
     pub command: CommandRules,
+    /// How a process that the application's desktop program keeps is told.
+    #[serde(default)]
+    pub desktop: DesktopRules,
     /// What of it runs.
     #[serde(default, rename = "runtime")]
     pub runtimes: Vec<RuntimeKind>,
@@ -160,6 +163,19 @@ pub struct CommandRules {
     pub profile_flags: Vec<String>,
 }
 
+/// How a process that the application's desktop program keeps is told from one that merely inherited
+/// its environment.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DesktopRules {
+    /// Variables that all are set for a child of the desktop program; their values are never kept.
+    #[serde(default)]
+    pub env: Vec<String>,
+    /// Flags that only a desktop program on another machine passes.
+    #[serde(default)]
+    pub remote_flags: Vec<String>,
+}
+
 /// A kind of runtime.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -184,6 +200,11 @@ pub struct SelfRules {
     pub pid_file: String,
     /// JSON with `pid`, `start_time` and a state.
     pub state_file: String,
+    /// The key of that file that holds the state.
+    pub state_key: String,
+    /// The key, there and in the socket's answer, that holds the home that is served.
+    #[serde(default)]
+    pub home_key: Option<String>,
     /// A file that a living runtime holds locked (flock(2)).
     #[serde(default)]
     pub lock_file: Option<String>,

@@ -1,1 +1,842 @@
-//! x
+//! What the kernel says of processes: `/proc/PID`, control groups and file locks (proc(5)).
+//!
+//! A process is read through one descriptor of its `/proc` folder, so that all fields belong to
+//! one process even if its id is used again meanwhile. What another user's process may not show
+//! (`environ`, `exe`, `cwd`, `ns`) is reported as not readable, never as empty. Everything here is
+//! text that strangers wrote: it identifies, and nothing that it names is opened or run.
+//!
+//! Nothing here signals, waits, or decides what a process is (`runtimes` does).
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "opens files below the descriptor of /proc/PID, for reading only"
+)]
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::OnceLock;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::time::ClockId;
+
+use super::{Incarnation, Process};
+
+/// How much of a command line is read: what identifies a program stands at its start.
+const ARGV_LIMIT: u64 = 64 << 10;
+
+/// How much of an environment is read.
+const ENVIRON_LIMIT: u64 = 1 << 20;
+
+/// How deep control groups are followed (cgroups(7) allows any depth).
+const CGROUP_DEPTH: usize = 32;
+
+/// How many processes of one control group are looked at.
+const CGROUP_PIDS: usize = 100_000;
+
+/// Why a process could not be read: which of its files, and the system's reason.
+#[derive(Debug)]
+pub struct ReadError {
+    /// Process id.
+    pub pid: u32,
+    /// The file below `/proc/PID`.
+    pub field: &'static str,
+    /// The system's reason.
+    pub error: io::Error,
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "cannot read /proc/{}/{}: {}",
+            self.pid, self.field, self.error
+        )
+    }
+}
+
+impl std::error::Error for ReadError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.error)
+    }
+}
+
+/// Every process id that this process may see, in ascending order.
+///
+/// # Errors
+/// When `/proc` cannot be listed.
+pub fn pids() -> io::Result<Vec<u32>> {
+    let mut pids = Vec::with_capacity(512);
+    for entry in std::fs::read_dir("/proc")? {
+        if let Some(pid) = entry?
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok())
+        {
+            pids.push(pid);
+        }
+    }
+    pids.sort_unstable();
+    Ok(pids)
+}
+
+/// Reads a process whole; `wanted_env` are the variables of its initial environment to keep.
+///
+/// `Ok(None)`: there is no such process, or only its exit status is left (a zombie).
+///
+/// # Errors
+/// When something that every process shows could not be read: then nothing may be concluded.
+pub fn read(pid: u32, wanted_env: &[String]) -> Result<Option<Process>, ReadError> {
+    gone_is_none(read_whole(pid, wanted_env))
+}
+
+/// The start of a process in clock ticks since boot, which tells its lives apart.
+///
+/// `Ok(None)`: there is no such process, or only its exit status is left.
+///
+/// # Errors
+/// When its `stat` could not be read.
+pub fn start_ticks(pid: u32) -> io::Result<Option<u64>> {
+    let result = Folder::open(pid).and_then(|folder| folder.stat());
+    match gone_is_none(result.map(Some)) {
+        Ok(stat) => Ok(stat.filter(|stat| !stat.dead).map(|stat| stat.start_ticks)),
+        Err(error) => Err(error.error),
+    }
+}
+
+/// The command line of a process as tokens; `None` if it is gone. Empty for kernel threads and zombies.
+///
+/// # Errors
+/// When it exists and could not be read.
+pub fn cmdline(pid: u32) -> io::Result<Option<Vec<String>>> {
+    let mut bytes = Vec::new();
+    Ok(cmdline_bytes(pid, &mut bytes)?.then(|| tokens(&bytes)))
+}
+
+/// The command line of a process as the kernel shows it, NUL between tokens, into `bytes`; false
+/// if the process is gone. For looking through all processes: one buffer, three system calls each.
+///
+/// # Errors
+/// When it exists and could not be read.
+pub fn cmdline_bytes(pid: u32, bytes: &mut Vec<u8>) -> io::Result<bool> {
+    bytes.clear();
+    let file = match File::open(format!("/proc/{pid}/cmdline")) {
+        Ok(file) => file,
+        Err(error) if is_gone(&error) => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    match file.take(ARGV_LIMIT).read_to_end(bytes) {
+        Ok(_) => Ok(true),
+        Err(error) if is_gone(&error) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// The tokens of a command line as the kernel shows it.
+#[must_use]
+pub fn tokens(bytes: &[u8]) -> Vec<String> {
+    let bytes = bytes.strip_suffix(&[0]).unwrap_or(bytes);
+    if bytes.is_empty() {
+        return Vec::new();
+    }
+    bytes
+        .split(|byte| *byte == 0)
+        .map(|token| String::from_utf8_lossy(token).into_owned())
+        .collect()
+}
+
+/// The processes of a control group and of all below it, in ascending order; `path` is what
+/// `/proc/PID/cgroup` shows after `0::`. A group that does not exist has no processes.
+///
+/// # Errors
+/// When no hierarchy is mounted, `path` leads out of it, or a group could not be read.
+pub fn in_cgroup(path: &str) -> io::Result<Vec<u32>> {
+    let relative = Path::new(path.trim_start_matches('/'));
+    if relative
+        .components()
+        .any(|part| !matches!(part, Component::Normal(_)))
+    {
+        // `/../x` is a group outside of our own cgroup namespace (cgroup_namespaces(7)).
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("{path:?} is not below our own hierarchy"),
+        ));
+    }
+    in_group(&hierarchy()?.join(relative))
+}
+
+fn in_group(folder: &Path) -> io::Result<Vec<u32>> {
+    let mut pids = Vec::new();
+    let mut pending = vec![(folder.to_path_buf(), 0)];
+    while let Some((folder, depth)) = pending.pop() {
+        match std::fs::read_to_string(folder.join("cgroup.procs")) {
+            // 0 stands for a process that our pid namespace does not show.
+            Ok(text) => pids.extend(
+                text.lines()
+                    .filter_map(|line| line.parse::<u32>().ok())
+                    .filter(|pid| *pid != 0),
+            ),
+            Err(error)
+                if is_gone(&error) || error.raw_os_error() == Some(Errno::NODEV.raw_os_error()) =>
+            {
+                continue;
+            }
+            // The processes of a threaded group are listed by the group above it (cgroups(7)).
+            Err(error) if error.raw_os_error() == Some(Errno::OPNOTSUPP.raw_os_error()) => {}
+            Err(error) => return Err(error),
+        }
+        if depth == CGROUP_DEPTH || pids.len() > CGROUP_PIDS {
+            return Err(io::Error::other(format!(
+                "{} holds too much",
+                folder.display()
+            )));
+        }
+        let entries = match std::fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(error) if is_gone(&error) => continue,
+            Err(error) => return Err(error),
+        };
+        for entry in entries {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                pending.push((entry.path(), depth + 1));
+            }
+        }
+    }
+    pids.sort_unstable();
+    pids.dedup();
+    Ok(pids)
+}
+
+/// Where the hierarchy is mounted that systemd keeps its units in.
+fn hierarchy() -> io::Result<&'static Path> {
+    // Unified, hybrid, and legacy, as file-hierarchy and systemd's CGROUP_DELEGATION.md list them.
+    [
+        "/sys/fs/cgroup",
+        "/sys/fs/cgroup/unified",
+        "/sys/fs/cgroup/systemd",
+    ]
+    .into_iter()
+    .map(Path::new)
+    .find(|path| path.join("cgroup.procs").exists())
+    .ok_or_else(|| {
+        io::Error::new(
+            io::ErrorKind::NotFound,
+            "no control group hierarchy is mounted",
+        )
+    })
+}
+
+/// The namespaces of a process that decide whether its ids and paths mean what ours mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Namespaces {
+    /// Inode of its pid namespace.
+    pub pid: u64,
+    /// Inode of its mount namespace.
+    pub mount: u64,
+}
+
+/// The namespaces of a process.
+///
+/// # Errors
+/// When they could not be read: only its owner and root may (ptrace(2), access mode checking).
+pub fn namespaces(pid: u32) -> io::Result<Namespaces> {
+    Ok(Namespaces {
+        pid: namespace_inode(&std::fs::read_link(format!("/proc/{pid}/ns/pid"))?)?,
+        mount: namespace_inode(&std::fs::read_link(format!("/proc/{pid}/ns/mnt"))?)?,
+    })
+}
+
+/// Whether a process lives in another pid namespace than ours, or sees another root folder.
+///
+/// A mount namespace of its own is not enough to be foreign: `PrivateTmp=` and its like give one
+/// to services whose paths are still ours (systemd.exec(5)). A container's root is another folder.
+///
+/// # Errors
+/// When it could not be read.
+pub fn is_foreign(pid: u32) -> io::Result<bool> {
+    let ours = namespaces(std::process::id())?;
+    let theirs = namespaces(pid)?;
+    if ours == theirs {
+        return Ok(!same_root(pid)?);
+    }
+    Ok(ours.pid != theirs.pid || !same_root(pid)?)
+}
+
+fn same_root(pid: u32) -> io::Result<bool> {
+    let id = |path: String| std::fs::metadata(path).map(|meta| (meta.dev(), meta.ino()));
+    Ok(id(String::from("/proc/self/root"))? == id(format!("/proc/{pid}/root"))?)
+}
+
+fn namespace_inode(link: &Path) -> io::Result<u64> {
+    link.to_str()
+        .and_then(|text| text.split_once(":["))
+        .and_then(|(_, rest)| rest.strip_suffix(']')?.parse().ok())
+        .ok_or_else(|| malformed("ns"))
+}
+
+/// Which unit a control group belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cgroup {
+    /// User id whose manager keeps the unit; `None` is process 1.
+    pub manager_uid: Option<u32>,
+    /// Full unit name: a `.service`, or a `.scope`, which is a person's session.
+    pub unit: String,
+}
+
+impl Cgroup {
+    /// Whether the unit is a scope: processes that a person or program started and no manager restarts.
+    #[must_use]
+    pub fn is_scope(&self) -> bool {
+        self.unit.ends_with(".scope")
+    }
+}
+
+/// The innermost unit that a service manager keeps at this path, if the path shows one.
+///
+/// Slices hold units and units hold none, except that a user's manager, `user@UID.service`, keeps
+/// units of its own below itself (systemd.slice(5)). What else lies below a unit was delegated to
+/// it and may be named by whoever runs in it, so it says nothing.
+#[must_use]
+pub fn innermost_service(cgroup: &str) -> Option<Cgroup> {
+    let mut parts = cgroup.split('/').filter(|part| !part.is_empty());
+    let (unit, uid) = leaf(&mut parts)?;
+    let system = Cgroup {
+        manager_uid: None,
+        unit,
+    };
+    let Some(uid) = uid else {
+        return Some(system);
+    };
+    match leaf(&mut parts) {
+        Some((unit, _)) => Some(Cgroup {
+            manager_uid: Some(uid),
+            unit,
+        }),
+        None => Some(system),
+    }
+}
+
+/// The next unit on a path, and whose manager it is if it is one.
+fn leaf<'a>(parts: &mut impl Iterator<Item = &'a str>) -> Option<(String, Option<u32>)> {
+    for part in parts {
+        if part == ".." {
+            return None;
+        }
+        // systemd puts `_` before names that the kernel reserves (cg_escape); no unit's own starts so.
+        let name = part.strip_prefix('_').unwrap_or(part);
+        if name.ends_with(".service") || name.ends_with(".scope") {
+            let uid = name
+                .strip_prefix("user@")
+                .and_then(|rest| rest.strip_suffix(".service")?.parse().ok());
+            return Some((name.to_owned(), uid));
+        }
+    }
+    None
+}
+
+/// A file lock that a process holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileLock {
+    /// Process that took it, by its id in our pid namespace.
+    pub pid: u32,
+    /// Major and minor number of the file's device.
+    pub device: (u32, u32),
+    /// The file's inode.
+    pub inode: u64,
+}
+
+/// The flock(2) locks that are held on this machine, as `/proc/locks` lists them.
+///
+/// # Errors
+/// When the list could not be read.
+pub fn flocks() -> io::Result<Vec<FileLock>> {
+    Ok(std::fs::read_to_string("/proc/locks")?
+        .lines()
+        .filter_map(parse_lock)
+        .collect())
+}
+
+fn parse_lock(line: &str) -> Option<FileLock> {
+    // `1: FLOCK  ADVISORY  WRITE 123 08:02:1234 0 EOF`; a waiter has `->` after the number.
+    let mut fields = line.split_ascii_whitespace().skip(1);
+    if fields.next()? != "FLOCK" {
+        return None;
+    }
+    let pid = fields.nth(2)?.parse().ok()?;
+    let mut file = fields.next()?.split(':');
+    Some(FileLock {
+        pid,
+        device: (
+            u32::from_str_radix(file.next()?, 16).ok()?,
+            u32::from_str_radix(file.next()?, 16).ok()?,
+        ),
+        inode: file.next()?.parse().ok()?,
+    })
+}
+
+/// The folder of one process, held open.
+struct Folder {
+    pid: u32,
+    fd: OwnedFd,
+}
+
+impl Folder {
+    fn open(pid: u32) -> Result<Self, ReadError> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        rustix::fs::openat(
+            rustix::fs::CWD,
+            format!("/proc/{pid}"),
+            flags,
+            Mode::empty(),
+        )
+        .map(|fd| Self { pid, fd })
+        .map_err(|error| ReadError {
+            pid,
+            field: "",
+            error: error.into(),
+        })
+    }
+
+    fn error(&self, field: &'static str) -> impl Fn(io::Error) -> ReadError {
+        let pid = self.pid;
+        move |error| ReadError { pid, field, error }
+    }
+
+    fn bytes(&self, field: &'static str, limit: u64) -> Result<Vec<u8>, ReadError> {
+        let mut bytes = Vec::new();
+        open_below(self.fd.as_fd(), field)
+            .and_then(|file| file.take(limit).read_to_end(&mut bytes))
+            .map_err(self.error(field))?;
+        Ok(bytes)
+    }
+
+    fn text(&self, field: &'static str) -> Result<String, ReadError> {
+        let bytes = self.bytes(field, 64 << 10)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// A link's target, `None` where we may not read it or there is none (kernel threads).
+    fn link(&self, field: &'static str) -> Result<Option<PathBuf>, ReadError> {
+        match rustix::fs::readlinkat(&self.fd, field, Vec::new()) {
+            Ok(target) => Ok(Some(
+                std::ffi::OsString::from_vec(target.into_bytes()).into(),
+            )),
+            Err(Errno::ACCESS | Errno::PERM) => Ok(None),
+            Err(error) => Err(self.error(field)(error.into())),
+        }
+    }
+
+    fn stat(&self) -> Result<Stat, ReadError> {
+        let text = self.text("stat")?;
+        Stat::parse(&text).ok_or_else(|| self.error("stat")(malformed("stat")))
+    }
+}
+
+fn open_below(folder: BorrowedFd<'_>, name: &str) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    Ok(File::from(rustix::fs::openat(
+        folder,
+        name,
+        flags,
+        Mode::empty(),
+    )?))
+}
+
+fn read_whole(pid: u32, wanted_env: &[String]) -> Result<Option<Process>, ReadError> {
+    let folder = Folder::open(pid)?;
+    let stat = folder.stat()?;
+    if stat.dead {
+        return Ok(None);
+    }
+    let status = folder.text("status")?;
+    let field = |name: &str| {
+        status
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+            .and_then(|value| value.split_ascii_whitespace().next())
+    };
+    let uid = field("Uid")
+        .and_then(|uid| uid.parse().ok())
+        .ok_or_else(|| folder.error("status")(malformed("Uid")))?;
+    let caught_signals = field("SigCgt")
+        .and_then(|mask| u64::from_str_radix(mask, 16).ok())
+        .ok_or_else(|| folder.error("status")(malformed("SigCgt")))?;
+    let argv = tokens(&folder.bytes("cmdline", ARGV_LIMIT)?);
+    let cgroup = unified_path(&folder.text("cgroup")?);
+    let (exe, exe_deleted) = match kernel_link(&folder, "exe")? {
+        Some(target) => strip_deleted(target),
+        None => (None, false),
+    };
+    let cwd = kernel_link(&folder, "cwd")?.and_then(|target| strip_deleted(target).0);
+    let environ = match folder.bytes("environ", ENVIRON_LIMIT) {
+        Ok(bytes) => Some(bytes),
+        Err(error) if is_denied(&error.error) => None,
+        Err(error) => return Err(error),
+    };
+    let pid_namespace = folder
+        .link("ns/pid")?
+        .and_then(|link| namespace_inode(&link).ok());
+    // Still the same life: a process that ended in between shows no `stat` any more.
+    let again = folder.stat()?;
+    if again.dead || again.start_ticks != stat.start_ticks {
+        return Ok(None);
+    }
+    let machine = Machine::this().map_err(folder.error("boot"))?;
+    Ok(Some(Process {
+        incarnation: Incarnation {
+            boot_id: machine.boot_id.clone(),
+            pid,
+            start_ticks: stat.start_ticks,
+            pid_namespace,
+        },
+        uid,
+        parent: stat.parent,
+        session: stat.session,
+        terminal: stat.terminal,
+        argv,
+        cgroup,
+        exe,
+        exe_deleted,
+        cwd,
+        env: environ
+            .as_deref()
+            .map_or_else(Vec::new, |bytes| variables(bytes, wanted_env)),
+        env_readable: environ.is_some(),
+        caught_signals,
+        started_at_nanos: machine.started_at(stat.start_ticks),
+    }))
+}
+
+/// A link that a kernel thread does not have: its absence is not the process's.
+fn kernel_link(folder: &Folder, field: &'static str) -> Result<Option<PathBuf>, ReadError> {
+    match folder.link(field) {
+        Err(error) if error.error.raw_os_error() == Some(Errno::NOENT.raw_os_error()) => Ok(None),
+        other => other,
+    }
+}
+
+/// The kernel appends this to the target of a file that was replaced or removed (proc(5)).
+fn strip_deleted(target: PathBuf) -> (Option<PathBuf>, bool) {
+    let bytes = target.into_os_string().into_vec();
+    match bytes.strip_suffix(b" (deleted)") {
+        Some(path) => (
+            Some(std::ffi::OsString::from_vec(path.to_vec()).into()),
+            true,
+        ),
+        None => (Some(std::ffi::OsString::from_vec(bytes).into()), false),
+    }
+}
+
+/// The variables that were asked for; the first of two equal names counts, as getenv(3) has it.
+fn variables(bytes: &[u8], wanted: &[String]) -> Vec<(String, String)> {
+    let mut found: Vec<(String, String)> = Vec::new();
+    for entry in bytes.split(|byte| *byte == 0) {
+        let Some(at) = entry.iter().position(|byte| *byte == b'=') else {
+            continue;
+        };
+        let (name, value) = (&entry[..at], &entry[at + 1..]);
+        if let Some(name) = wanted.iter().find(|wanted| wanted.as_bytes() == name)
+            && !found.iter().any(|(known, _)| known == name)
+        {
+            found.push((name.clone(), String::from_utf8_lossy(value).into_owned()));
+        }
+    }
+    found
+}
+
+/// The path in systemd's hierarchy: the unified one; on a legacy host, which has no units there,
+/// its named one.
+fn unified_path(text: &str) -> String {
+    let path = |prefix: &str| text.lines().find_map(|line| line.strip_prefix(prefix));
+    let named = || {
+        text.lines()
+            .find_map(|line| line.split_once(":name=systemd:").map(|(_, path)| path))
+    };
+    match path("0::") {
+        Some(path) if path != "/" => path.to_owned(),
+        root => named().or(root).unwrap_or_default().to_owned(),
+    }
+}
+
+/// The fields of `/proc/PID/stat` that are needed (proc_pid_stat(5)).
+struct Stat {
+    dead: bool,
+    parent: u32,
+    session: u32,
+    terminal: u32,
+    start_ticks: u64,
+}
+
+impl Stat {
+    fn parse(text: &str) -> Option<Self> {
+        // The name in parentheses may hold anything, parentheses and spaces too: the last one ends it.
+        let fields: Vec<&str> = text[text.rfind(')')? + 1..]
+            .split_ascii_whitespace()
+            .collect();
+        // Field 3 of the manual is the first one here.
+        let field = |number: usize| fields.get(number - 3).copied();
+        let threads: u32 = field(20)?.parse().ok()?;
+        Some(Self {
+            // A leader may be a zombie while other threads of its process go on.
+            dead: matches!(field(3)?, "Z" | "X" | "x") && threads <= 1,
+            parent: field(4)?.parse().ok()?,
+            session: field(6)?.parse().unwrap_or(0),
+            terminal: field(7)?.parse::<i32>().ok()?.cast_unsigned(),
+            start_ticks: field(22)?.parse().ok()?,
+        })
+    }
+}
+
+/// What turns ticks into a time, and a process into one of this boot.
+struct Machine {
+    boot_id: String,
+    booted_at_nanos: u64,
+    ticks_per_second: u64,
+}
+
+impl Machine {
+    /// Read once, so that a process that is read twice started at one and the same time.
+    fn this() -> io::Result<&'static Self> {
+        static THIS: OnceLock<Machine> = OnceLock::new();
+        if let Some(machine) = THIS.get() {
+            return Ok(machine);
+        }
+        let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+        let nanos = |clock| {
+            let time = rustix::time::clock_gettime(clock);
+            u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000
+                + u64::try_from(time.tv_nsec).unwrap_or(0)
+        };
+        // Starts are counted on the boot-time clock, which goes on during suspend (proc_pid_stat(5)).
+        let machine = Self {
+            boot_id: boot_id.trim().to_owned(),
+            booted_at_nanos: nanos(ClockId::Realtime).saturating_sub(nanos(ClockId::Boottime)),
+            ticks_per_second: rustix::param::clock_ticks_per_second().max(1),
+        };
+        Ok(THIS.get_or_init(|| machine))
+    }
+
+    fn started_at(&self, ticks: u64) -> u64 {
+        let whole = (ticks / self.ticks_per_second).saturating_mul(1_000_000_000);
+        let part = (ticks % self.ticks_per_second) * 1_000_000_000 / self.ticks_per_second;
+        self.booted_at_nanos
+            .saturating_add(whole)
+            .saturating_add(part)
+    }
+}
+
+fn gone_is_none<T>(result: Result<Option<T>, ReadError>) -> Result<Option<T>, ReadError> {
+    match result {
+        Err(error) if is_gone(&error.error) => Ok(None),
+        other => other,
+    }
+}
+
+/// A process that ended is ENOENT by its path, and ESRCH through a descriptor of its folder.
+fn is_gone(error: &io::Error) -> bool {
+    let code = error.raw_os_error();
+    code == Some(Errno::NOENT.raw_os_error()) || code == Some(Errno::SRCH.raw_os_error())
+}
+
+fn is_denied(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::PermissionDenied
+}
+
+fn malformed(what: &str) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::InvalidData,
+        format!("{what} is not what the kernel documents"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_is_read_whole() {
+        let process = read(std::process::id(), &["PATH".to_owned()])
+            .expect("we may read ourselves")
+            .expect("we are alive");
+        assert_eq!(process.uid, rustix::process::getuid().as_raw());
+        assert_eq!(
+            start_ticks(std::process::id()).expect("readable"),
+            Some(process.incarnation.start_ticks)
+        );
+        assert!(process.env_readable && process.env.iter().all(|(name, _)| name == "PATH"));
+        assert!(process.exe.is_some_and(|exe| exe.is_absolute()));
+        let now = crate::world::now().as_nanos();
+        let age = now.abs_diff(u128::from(process.started_at_nanos));
+        assert!(age < 600_000_000_000, "{age}");
+        assert!(!is_foreign(std::process::id()).expect("readable"));
+        assert!(pids().expect("listed").contains(&std::process::id()));
+    }
+
+    #[test]
+    fn a_process_that_never_was_is_none_and_not_an_error() {
+        // Larger than the kernel's highest pid_max (2^22, proc_sys_kernel(5)).
+        assert!(read(1 << 23, &[]).expect("not an error").is_none());
+        assert_eq!(start_ticks(1 << 23).expect("not an error"), None);
+        assert_eq!(cmdline(1 << 23).expect("not an error"), None);
+    }
+
+    #[test]
+    fn the_innermost_unit_is_the_one_that_a_manager_keeps() {
+        let user = "/user.slice/user-1001.slice/user@1001.service";
+        for (path, manager_uid, unit) in [
+            (
+                format!("{user}/app.slice/x.service"),
+                Some(1001),
+                "x.service",
+            ),
+            (
+                format!("{user}/app.slice/app-hermes.slice/hermes@work.service"),
+                Some(1001),
+                "hermes@work.service",
+            ),
+            (
+                format!("{user}/app.slice/tmux-spawn-1.scope"),
+                Some(1001),
+                "tmux-spawn-1.scope",
+            ),
+            (
+                format!("{user}/app.slice/x.service/worker/y.service"),
+                Some(1001),
+                "x.service",
+            ),
+            // A user may make any group below what is delegated to the manager; it stays that user's.
+            (
+                format!("{user}/user@0.service/app.slice/sshd.service"),
+                Some(1001),
+                "user@0.service",
+            ),
+            (user.to_owned(), None, "user@1001.service"),
+            (
+                "/user.slice/user-1001.slice/session-3.scope".into(),
+                None,
+                "session-3.scope",
+            ),
+            ("/system.slice/y.service".into(), None, "y.service"),
+            (
+                "/system.slice/system-agent.slice/agent@a\\x2db.service".into(),
+                None,
+                "agent@a\\x2db.service",
+            ),
+            ("/system.slice/_cpu.service".into(), None, "cpu.service"),
+            (
+                "/system.slice/docker-1.scope/system.slice/y.service".into(),
+                None,
+                "docker-1.scope",
+            ),
+        ] {
+            let expected = Cgroup {
+                manager_uid,
+                unit: unit.into(),
+            };
+            assert_eq!(innermost_service(&path), Some(expected), "{path}");
+        }
+        for path in ["", "/", "/user.slice", "/../../system.slice/y.service"] {
+            assert_eq!(innermost_service(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_hybrid_host_shows_the_unified_path_and_a_legacy_one_the_named() {
+        let hybrid = "9:name=systemd:/a.slice\n1:cpu:/b\n0::/system.slice/x.service\n";
+        assert_eq!(unified_path(hybrid), "/system.slice/x.service");
+        assert_eq!(
+            unified_path("1:name=systemd:/system.slice/x.service\n0::/\n"),
+            "/system.slice/x.service"
+        );
+        assert_eq!(unified_path("9:name=systemd:/\n0::/\n"), "/");
+    }
+
+    #[test]
+    fn a_name_with_parentheses_does_not_shift_the_fields() {
+        let rest = "S 7 8 9 34816 -1 0 0 0 0 0 0 0 0 0 20 0 4 0 4242 1";
+        let stat = Stat::parse(&format!("12 (a) Z 1 (b) {rest}")).expect("valid");
+        assert_eq!(
+            (
+                stat.parent,
+                stat.session,
+                stat.terminal,
+                stat.start_ticks,
+                stat.dead
+            ),
+            (7, 9, 34816, 4242, false)
+        );
+    }
+
+    #[test]
+    fn a_zombie_is_gone_unless_threads_of_it_go_on() {
+        let stat = |threads: u32| {
+            Stat::parse(&format!(
+                "1 (x) Z 7 8 9 0 -1 0 0 0 0 0 0 0 0 0 20 0 {threads} 0 42 1"
+            ))
+        };
+        assert!(stat(1).is_some_and(|stat| stat.dead));
+        assert!(stat(3).is_some_and(|stat| !stat.dead));
+    }
+
+    #[test]
+    fn only_held_flocks_are_read() {
+        let lock = parse_lock("3: FLOCK  ADVISORY  WRITE 812 fd:0a:131 0 EOF");
+        assert_eq!(
+            lock,
+            Some(FileLock {
+                pid: 812,
+                device: (0xfd, 0x0a),
+                inode: 131
+            })
+        );
+        for other in [
+            "3: -> FLOCK  ADVISORY  WRITE 812 fd:0a:131 0 EOF",
+            "1: POSIX  ADVISORY  WRITE 812 fd:0a:131 0 EOF",
+            "4: OFDLCK ADVISORY  WRITE -1 fd:0a:131 0 EOF",
+            "",
+        ] {
+            assert_eq!(parse_lock(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_replaced_program_keeps_its_path() {
+        assert_eq!(
+            strip_deleted("/a/b (deleted)".into()),
+            (Some("/a/b".into()), true)
+        );
+        assert_eq!(strip_deleted("/a/b".into()), (Some("/a/b".into()), false));
+    }
+
+    #[test]
+    fn the_first_of_two_equal_variables_counts() {
+        let bytes = b"A=1\0HERMES_HOME=/a\0noise\0HERMES_HOME=/b\0X=a=b\0";
+        let wanted = ["HERMES_HOME".to_owned(), "X".to_owned()];
+        let expected = [
+            ("HERMES_HOME".to_owned(), "/a".to_owned()),
+            ("X".to_owned(), "a=b".to_owned()),
+        ];
+        assert_eq!(variables(bytes, &wanted), expected);
+    }
+
+    #[test]
+    fn groups_are_listed_with_all_below_them() {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir_all(folder.path().join("a/b")).expect("folders");
+        std::fs::write(folder.path().join("cgroup.procs"), "7\n0\n").expect("a file");
+        std::fs::write(folder.path().join("a/b/cgroup.procs"), "9\n").expect("a file");
+        std::fs::write(folder.path().join("a/cgroup.procs"), "8\n").expect("a file");
+        assert_eq!(in_group(folder.path()).expect("readable"), [7, 8, 9]);
+        assert_eq!(
+            in_group(&folder.path().join("none")).expect("empty"),
+            [0; 0]
+        );
+        assert!(in_cgroup("/../x").is_err());
+    }
+}

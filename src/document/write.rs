@@ -1,0 +1,1 @@
+//! Replaces files of homes, atomically.

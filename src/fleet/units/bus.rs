@@ -1,0 +1,527 @@
+//! A service manager's bus, with a limit on everything that is asked of it.
+//!
+//! [`Bus::reach`] connects to the system manager or to the manager of *this* user, and tells apart
+//! the three ways in which there may be none: no manager, a manager without a bus, and one that does
+//! not answer. It never asks another user's manager (a helper of that user does), reads no variable
+//! of the environment, starts nothing by activation and asks nobody for a password.
+//! Callers are `fleet/units` and `restart/*`; what is asked with [`Bus::call`] is their business.
+//!
+//! Every call is one [`zbus::block_on`]: nothing blocks inside a future, where it would wait for the
+//! thread that it stands on. Between calls a thread of the runtime goes on reading the socket.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::future::poll_fn;
+use std::num::NonZeroUsize;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::pin::{Pin, pin};
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use futures_core::Stream;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use zbus::names::ErrorName;
+use zbus::proxy::{CacheProperties, MethodFlags};
+use zbus::wire::{DynamicDeserialize, DynamicType};
+use zbus::{Connection, DBusError, Message, MessageStream, OwnedObjectPath, Proxy};
+use zruntime::SharedRuntime;
+
+use crate::error::{Error, Kind, Result};
+use crate::fleet::Manager;
+
+/// How long a single call may take unless the caller says otherwise.
+pub const CALL_LIMIT: Duration = Duration::from_secs(2);
+
+/// The name of every systemd manager on its bus.
+const SYSTEMD: &str = "org.freedesktop.systemd1";
+
+/// The object that every method of a manager is on.
+pub const MANAGER_PATH: &str = "/org/freedesktop/systemd1";
+
+/// The interface of that object.
+pub const MANAGER: &str = "org.freedesktop.systemd1.Manager";
+
+/// Signals that may wait for us between two calls. The reader stalls at more, until the next call.
+const QUEUE: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1023);
+
+/// A connection to one service manager.
+pub struct Bus {
+    connection: Connection,
+    stream: Option<MessageStream>,
+    inbox: VecDeque<Signal>,
+    limit: Duration,
+    manager: Manager,
+}
+
+/// Whether a manager can be asked at all.
+#[derive(Debug)]
+pub enum Reach {
+    /// It answered.
+    Bus(Bus),
+    /// There is none: a fact, not a failure.
+    NoManager,
+    /// There is one, and no bus to ask it on; and why.
+    NoBus(String),
+}
+
+/// Why a call gave no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Trouble {
+    /// The manager refused: the error's D-Bus name and its text.
+    Refused {
+        /// `org.freedesktop.systemd1.NoSuchUnit`, …
+        name: String,
+        /// Its text.
+        message: String,
+    },
+    /// No answer within the limit.
+    Mute(Duration),
+    /// The connection broke, or what arrived cannot be read.
+    Lost(String),
+}
+
+/// What a manager says without being asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Signal {
+    /// A job was queued.
+    JobNew {
+        /// Its number.
+        id: u32,
+        /// Its object.
+        path: String,
+        /// The unit that it is for.
+        unit: String,
+    },
+    /// A job ended.
+    JobRemoved {
+        /// Its number.
+        id: u32,
+        /// Its object.
+        path: String,
+        /// The unit that it was for.
+        unit: String,
+        /// `done`, `canceled`, `timeout`, `failed`, `dependency`, `skipped`.
+        result: String,
+    },
+    /// A unit was loaded.
+    UnitNew(String),
+    /// A unit was unloaded.
+    UnitRemoved(String),
+    /// Something of the unit that is watched changed.
+    Changed,
+}
+
+impl Bus {
+    /// Connects to a manager; `limit` holds for the connection and for each call after it.
+    ///
+    /// # Errors
+    /// When there is a bus and it does not answer in time or refuses this process, and when another
+    /// user's manager is asked for.
+    pub fn reach(manager: Manager, limit: Duration) -> Result<Reach> {
+        let socket = match manager {
+            // sd_booted(3): the folder exists exactly where systemd is process 1.
+            Manager::System if !Path::new("/run/systemd/system").is_dir() => {
+                return Ok(Reach::NoManager);
+            }
+            Manager::System => PathBuf::from("/run/dbus/system_bus_socket"),
+            Manager::User(uid) => {
+                if uid != rustix::process::geteuid().as_raw() {
+                    let what = format!("the manager of uid {uid} is asked by that user only");
+                    return Err(Error::new(Kind::Denied, what));
+                }
+                // Never $XDG_RUNTIME_DIR: su and sudo leak it from another account.
+                let folder = PathBuf::from(format!("/run/user/{uid}"));
+                if !folder.is_dir() {
+                    return Ok(Reach::NoManager);
+                }
+                folder.join("bus")
+            }
+        };
+        match Self::open(&socket, manager, limit) {
+            Ok(bus) => Ok(Reach::Bus(bus)),
+            Err(Opening::NoBus(reason)) => Ok(Reach::NoBus(reason)),
+            Err(Opening::Trouble(trouble)) => Err(trouble.into_error(&name_of(manager))),
+        }
+    }
+
+    fn open(socket: &Path, manager: Manager, limit: Duration) -> Result<Self, Opening> {
+        let deadline = Instant::now() + limit;
+        let stream = connect(socket, limit)?;
+        let building = zbus::connection::Builder::unix_stream(stream)
+            .max_queued(QUEUE)
+            .build();
+        let connection = within(deadline, building)
+            .map_err(|Expired| Trouble::Mute(limit))?
+            .map_err(Trouble::from)?;
+        Ok(Self {
+            connection,
+            stream: None,
+            inbox: VecDeque::new(),
+            limit,
+            manager,
+        })
+    }
+
+    /// Whose manager it is.
+    #[must_use]
+    pub const fn manager(&self) -> Manager {
+        self.manager
+    }
+
+    /// Calls a method of the manager at `path` and reads the answer.
+    ///
+    /// # Errors
+    /// See [`Trouble`].
+    pub fn call<B, R>(
+        &mut self,
+        path: &str,
+        interface: &str,
+        method: &str,
+        body: &B,
+    ) -> Result<R, Trouble>
+    where
+        B: serde::Serialize + DynamicType,
+        R: for<'d> DynamicDeserialize<'d>,
+    {
+        self.ask(SYSTEMD, path, interface, method, body)
+    }
+
+    /// Calls a method of the manager's own object.
+    ///
+    /// # Errors
+    /// See [`Trouble`].
+    pub fn manage<B, R>(&mut self, method: &str, body: &B) -> Result<R, Trouble>
+    where
+        B: serde::Serialize + DynamicType,
+        R: for<'d> DynamicDeserialize<'d>,
+    {
+        self.call(MANAGER_PATH, MANAGER, method, body)
+    }
+
+    fn ask<B, R>(
+        &mut self,
+        destination: &str,
+        path: &str,
+        interface: &str,
+        method: &str,
+        body: &B,
+    ) -> Result<R, Trouble>
+    where
+        B: serde::Serialize + DynamicType,
+        R: for<'d> DynamicDeserialize<'d>,
+    {
+        let limit = self.limit;
+        let connection = &self.connection;
+        let calling = async move {
+            let proxy: Proxy<'_> = zbus::proxy::Builder::new(connection)
+                .destination(destination.to_owned())
+                .path(path.to_owned())
+                .interface(interface.to_owned())
+                .cache_properties(CacheProperties::No)
+                .build()
+                .await?;
+            // An unowned name is an answer; starting a program to own it would be a change.
+            proxy
+                .call_with_flags(method, MethodFlags::NO_AUTO_START, body)
+                .await
+        };
+        let (stream, inbox) = (&mut self.stream, &mut self.inbox);
+        // A full queue stalls the reader and with it the answer, so it is emptied while we wait.
+        let draining = async move {
+            let mut calling = pin!(calling);
+            poll_fn(|cx| {
+                while let Some(Poll::Ready(Some(message))) = stream
+                    .as_mut()
+                    .map(|stream| Pin::new(stream).poll_next(cx))
+                {
+                    inbox.extend(message.ok().as_ref().and_then(Signal::read));
+                }
+                calling.as_mut().poll(cx)
+            })
+            .await
+        };
+        let answer: Option<R> = within(Instant::now() + limit, draining)
+            .map_err(|Expired| Trouble::Mute(limit))?
+            .map_err(Trouble::from)?;
+        answer.ok_or_else(|| Trouble::Lost(format!("{method} has no answer")))
+    }
+
+    /// Asks to be told of the jobs of one unit, of changes of its object, and with `units` of every
+    /// unit that is loaded. Must come before what is to be watched: only subscribers are told of
+    /// other people's jobs.
+    ///
+    /// # Errors
+    /// See [`Trouble`].
+    pub fn watch(&mut self, unit: &str, object: &str, units: bool) -> Result<(), Trouble> {
+        if self.stream.is_none() {
+            self.stream = Some(MessageStream::from(&self.connection));
+        }
+        let manager = format!("type='signal',sender='{SYSTEMD}',path='{MANAGER_PATH}'");
+        let unit = unit.replace('\'', "'\\''");
+        let mut rules = vec![
+            format!("{manager},member='JobNew',arg2='{unit}'"),
+            format!("{manager},member='JobRemoved',arg2='{unit}'"),
+            format!("type='signal',sender='{SYSTEMD}',path='{object}',member='PropertiesChanged'"),
+        ];
+        if units {
+            rules.push(format!("{manager},member='UnitNew'"));
+            rules.push(format!("{manager},member='UnitRemoved'"));
+        }
+        let bus = "org.freedesktop.DBus";
+        for rule in &rules {
+            self.ask::<_, ()>(bus, "/org/freedesktop/DBus", bus, "AddMatch", rule)?;
+        }
+        match self.manage::<_, ()>("Subscribe", &()) {
+            // The rules alone may have been answered by an earlier subscription of this connection.
+            Err(Trouble::Refused { name, .. }) if name.ends_with(".AlreadySubscribed") => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Waits for signals, at most `limit`; returns early with the first.
+    ///
+    /// # Errors
+    /// When the connection broke.
+    pub fn wait(&mut self, limit: Duration) -> Result<(), Trouble> {
+        if !self.inbox.is_empty() {
+            return Ok(());
+        }
+        let Some(stream) = &mut self.stream else {
+            return Ok(());
+        };
+        let inbox = &mut self.inbox;
+        let waiting = poll_fn(|cx| {
+            loop {
+                match Pin::new(&mut *stream).poll_next(cx) {
+                    Poll::Ready(Some(Ok(message))) => inbox.extend(Signal::read(&message)),
+                    Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error)),
+                    Poll::Ready(None) => {
+                        let error = zbus::Error::Failure("the bus closed the connection".into());
+                        return Poll::Ready(Err(error));
+                    }
+                    Poll::Pending if inbox.is_empty() => return Poll::Pending,
+                    Poll::Pending => return Poll::Ready(Ok(())),
+                }
+            }
+        });
+        match within(Instant::now() + limit, waiting) {
+            Ok(outcome) => outcome.map_err(Trouble::from),
+            Err(Expired) => Ok(()),
+        }
+    }
+
+    /// Takes what was told so far, in order.
+    pub fn told(&mut self) -> Vec<Signal> {
+        self.inbox.drain(..).collect()
+    }
+}
+
+impl fmt::Debug for Bus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bus")
+            .field("manager", &self.manager)
+            .field("limit", &self.limit)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Signal {
+    fn read(message: &Message) -> Option<Self> {
+        let header = message.header();
+        let body = message.body();
+        match header.member()?.as_str() {
+            "JobNew" => {
+                let (id, path, unit): (u32, OwnedObjectPath, String) = body.deserialize().ok()?;
+                let path = path.to_string();
+                Some(Self::JobNew { id, path, unit })
+            }
+            "JobRemoved" => {
+                let (id, path, unit, result): (u32, OwnedObjectPath, String, String) =
+                    body.deserialize().ok()?;
+                let path = path.to_string();
+                Some(Self::JobRemoved {
+                    id,
+                    path,
+                    unit,
+                    result,
+                })
+            }
+            "UnitNew" => {
+                let (unit, _): (String, OwnedObjectPath) = body.deserialize().ok()?;
+                Some(Self::UnitNew(unit))
+            }
+            "UnitRemoved" => {
+                let (unit, _): (String, OwnedObjectPath) = body.deserialize().ok()?;
+                Some(Self::UnitRemoved(unit))
+            }
+            "PropertiesChanged" => Some(Self::Changed),
+            _ => None,
+        }
+    }
+}
+
+impl Trouble {
+    /// The error of a whole task that this trouble ends; `who` is the manager.
+    #[must_use]
+    pub fn into_error(self, who: &str) -> Error {
+        match self {
+            Self::Refused { name, message } => Error::new(
+                Kind::Denied,
+                format!("{who} refused: {message} ({})", short(&name)),
+            ),
+            Self::Mute(limit) => Error::new(
+                Kind::Deadline,
+                format!("{who} did not answer within {limit:?}"),
+            ),
+            Self::Lost(reason) => Error::new(Kind::Protocol, format!("{who}: {reason}")),
+        }
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused { name, message } => write!(f, "{message} ({})", short(name)),
+            Self::Mute(limit) => write!(f, "no answer within {limit:?}"),
+            Self::Lost(reason) => f.write_str(reason),
+        }
+    }
+}
+
+impl From<zbus::Error> for Trouble {
+    fn from(error: zbus::Error) -> Self {
+        let refused = |name: ErrorName<'_>, message: Option<&str>| Self::Refused {
+            name: name.to_string(),
+            message: message.unwrap_or_default().to_owned(),
+        };
+        match &error {
+            zbus::Error::MethodError(name, message, _) => Self::Refused {
+                name: name.to_string(),
+                message: message.clone().unwrap_or_default(),
+            },
+            zbus::Error::FDO(fdo) => refused(fdo.name(), fdo.description()),
+            other => Self::Lost(other.to_string()),
+        }
+    }
+}
+
+/// The words for a manager in an error.
+#[must_use]
+pub fn name_of(manager: Manager) -> String {
+    match manager {
+        Manager::System => "the system manager".into(),
+        Manager::User(uid) => format!("the manager of uid {uid}"),
+    }
+}
+
+/// The last word of a D-Bus error name.
+#[must_use]
+pub fn short(name: &str) -> &str {
+    name.rsplit('.').next().unwrap_or(name)
+}
+
+enum Opening {
+    NoBus(String),
+    Trouble(Trouble),
+}
+
+impl From<Trouble> for Opening {
+    fn from(trouble: Trouble) -> Self {
+        Self::Trouble(trouble)
+    }
+}
+
+struct Expired;
+
+/// Runs a future on this thread until it is ready or the deadline passed.
+fn within<F: Future>(deadline: Instant, future: F) -> Result<F::Output, Expired> {
+    let Ok(runtime) = SharedRuntime::current() else {
+        // Without descriptors for the runtime's own poller nothing can be waited for.
+        return Err(Expired);
+    };
+    zbus::block_on(runtime.timeout_at(deadline, future)).map_err(|_| Expired)
+}
+
+/// Connects without ever waiting in connect(2): a stopped bus whose backlog is full says so at once.
+fn connect(socket: &Path, limit: Duration) -> Result<UnixStream, Opening> {
+    let lost = |errno: Errno| {
+        let error = std::io::Error::from(errno);
+        Opening::Trouble(Trouble::Lost(format!("{}: {error}", socket.display())))
+    };
+    let address = SocketAddrUnix::new(socket).map_err(lost)?;
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let fd: OwnedFd =
+        rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
+            .map_err(lost)?;
+    match rustix::net::connect(&fd, &address) {
+        Ok(()) => Ok(UnixStream::from(fd)),
+        Err(Errno::NOENT) => Err(Opening::NoBus(format!("no socket {}", socket.display()))),
+        Err(Errno::CONNREFUSED) => Err(Opening::NoBus(format!(
+            "nobody listens on {}",
+            socket.display()
+        ))),
+        // unix(7): a non-blocking connect to a full backlog fails with EAGAIN.
+        Err(Errno::AGAIN) => Err(Opening::Trouble(Trouble::Mute(limit))),
+        Err(errno) => Err(lost(errno)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn a_bus_that_accepts_and_stays_silent_costs_no_more_than_the_limit() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("bus");
+        let _listener = UnixListener::bind(&path).expect("a socket");
+        let started = Instant::now();
+        let outcome = Bus::open(&path, Manager::System, Duration::from_millis(150));
+        let waited = started.elapsed();
+        assert!(matches!(
+            outcome,
+            Err(Opening::Trouble(Trouble::Mute(_)))
+        ));
+        assert!(waited < Duration::from_secs(1), "waited {waited:?}");
+    }
+
+    #[test]
+    fn a_bus_whose_backlog_is_full_costs_no_more_than_the_limit() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("bus");
+        let address = SocketAddrUnix::new(&path).expect("an address");
+        let listener =
+            rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None).expect("a socket");
+        rustix::net::bind(&listener, &address).expect("bound");
+        rustix::net::listen(&listener, 0).expect("listening");
+        let _first = UnixStream::connect(&path).expect("the backlog takes one");
+        let started = Instant::now();
+        let outcome = Bus::open(&path, Manager::System, Duration::from_millis(150));
+        let waited = started.elapsed();
+        assert!(matches!(outcome, Err(Opening::Trouble(Trouble::Mute(_)))));
+        assert!(waited < Duration::from_secs(1), "waited {waited:?}");
+    }
+
+    #[test]
+    fn a_missing_socket_is_no_bus_and_not_a_failure() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("bus");
+        let outcome = Bus::open(&path, Manager::System, CALL_LIMIT);
+        assert!(matches!(outcome, Err(Opening::NoBus(_))));
+        drop(UnixListener::bind(&path).expect("a socket"));
+        let outcome = Bus::open(&path, Manager::System, CALL_LIMIT);
+        assert!(matches!(outcome, Err(Opening::NoBus(_))));
+    }
+
+    #[test]
+    fn another_users_manager_is_never_asked() {
+        let other = rustix::process::geteuid().as_raw() + 1;
+        let error = Bus::reach(Manager::User(other), CALL_LIMIT).expect_err("refused");
+        assert_eq!(error.kind(), Kind::Denied);
+    }
+}

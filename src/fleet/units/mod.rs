@@ -1,0 +1,674 @@
+//! What a service manager keeps: the units that run, or should run, a runtime of the application.
+//!
+//! [`survey`] lists, and asks in full only about units that a recognised process was found in or
+//! whose files name the application's program; a unit that nobody loaded is read from its files,
+//! because asking for it would load it, and everybody who watches the manager would see that.
+//! [`Properties`] is how one reply becomes a [`Unit`]; `restart/systemd` reads with it too.
+//! Nothing here changes, loads or judges a unit.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use zbus::{OwnedObjectPath, OwnedVariant};
+
+use self::bus::{Bus, Reach, Trouble};
+use self::files::Names;
+use super::runtimes::{self, Recognised};
+use super::{Manager, Unit};
+use crate::app::App;
+use crate::error::{Error, Kind, Result};
+use crate::world;
+
+pub mod bus;
+pub mod files;
+
+/// The standard interface that all properties of an object are read with.
+const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
+
+/// Programs that run the command line that follows them in their own place or as their child.
+const WRAPPERS: &[&str] = &[
+    "env", "nice", "ionice", "chrt", "taskset", "timeout", "flock", "setpriv", "runuser", "setsid",
+    "stdbuf", "systemd-inhibit", "dbus-run-session", "xvfb-run", "catchsegv", "exec",
+];
+
+/// What a survey of one manager found.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnitsFound {
+    /// The units, sorted by name.
+    pub units: Vec<Unit>,
+    /// How many service units the manager has in memory, of any program.
+    pub listed: usize,
+    /// Whether there is a manager, and what it says of itself.
+    pub manager_state: ManagerState,
+    /// Facts worth a line: units that vanished while they were read, files that cannot be read.
+    pub notes: Vec<String>,
+}
+
+/// Whether a service manager can be asked.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ManagerState {
+    /// It answered: `running`, `degraded`, `starting`, `stopping`, `maintenance`.
+    Answered(String),
+    /// There is none: a fact.
+    #[default]
+    Absent,
+    /// There is one, and no bus to ask it on; and why.
+    NoBus(String),
+}
+
+/// One line of the manager's list.
+type Listed = (
+    String,
+    String,
+    String,
+    String,
+    String,
+    String,
+    OwnedObjectPath,
+    u32,
+    String,
+    OwnedObjectPath,
+);
+
+/// Reads the units of `manager` that concern `app`: those in `cgroup_units`, those whose `ExecStart=`
+/// runs one of its runtimes, in any state, and the enabled ones that nobody loaded.
+///
+/// `limit` holds for the connection and for each call. A user's manager is asked by that user only.
+///
+/// # Errors
+/// When the manager exists and does not answer, or answers what cannot be read.
+pub fn survey(
+    manager: Manager,
+    app: &App,
+    cgroup_units: &[String],
+    limit: Duration,
+) -> Result<UnitsFound> {
+    let mut bus = match Bus::reach(manager, limit)? {
+        Reach::Bus(bus) => bus,
+        Reach::NoManager => return Ok(UnitsFound::default()),
+        Reach::NoBus(reason) => {
+            return Ok(UnitsFound {
+                manager_state: ManagerState::NoBus(reason),
+                ..UnitsFound::default()
+            });
+        }
+    };
+    let who = bus::name_of(manager);
+    let survey = Survey {
+        app,
+        names: names(manager),
+        notes: Vec::new(),
+        path: Vec::new(),
+    };
+    survey
+        .take(&mut bus, cgroup_units)
+        .map_err(|trouble| trouble.into_error(&who))
+}
+
+struct Survey<'a> {
+    app: &'a App,
+    names: Names,
+    notes: Vec<String>,
+    /// The folders that unit files are looked for in, the first wins.
+    path: Vec<PathBuf>,
+}
+
+/// A unit file as the manager lists it.
+#[derive(Debug, Clone)]
+struct Listing {
+    path: PathBuf,
+    state: String,
+    mentions: bool,
+}
+
+impl Survey<'_> {
+    fn take(mut self, bus: &mut Bus, cgroup_units: &[String]) -> Result<UnitsFound, Trouble> {
+        let state: OwnedVariant = manager_property(bus, "SystemState")?;
+        let state = String::try_from(state).map_err(|error| Trouble::Lost(error.to_string()))?;
+        let path: OwnedVariant = manager_property(bus, "UnitPath")?;
+        let path: Vec<String> = path
+            .try_into()
+            .map_err(|error: zbus::Error| Trouble::Lost(error.to_string()))?;
+        self.path = path.into_iter().map(PathBuf::from).collect();
+
+        let pattern = ["*.service"].as_slice();
+        let any: &[&str] = &[];
+        let listed: Vec<Listed> = bus.manage("ListUnitsByPatterns", &(any, pattern))?;
+        let files: Vec<(String, String)> =
+            bus.manage("ListUnitFilesByPatterns", &(any, pattern))?;
+        let loaded: BTreeMap<&str, &Listed> =
+            listed.iter().map(|unit| (unit.0.as_str(), unit)).collect();
+        let files = self.look_at(files, &loaded);
+
+        let mut units = Vec::new();
+        let wanted: BTreeSet<&str> = cgroup_units.iter().map(String::as_str).collect();
+        for unit in &listed {
+            let (name, load_state) = (unit.0.as_str(), unit.2.as_str());
+            let asked_for = wanted.contains(name);
+            let mentioned = load_state == "loaded" && mentions(&files, name);
+            if !(asked_for || mentioned) {
+                continue;
+            }
+            match self.full(bus, unit.6.as_str()) {
+                Ok(facts) if asked_for || self.runs(&facts) => units.push(facts),
+                Ok(_) => {}
+                Err(Trouble::Refused { message, .. }) => {
+                    self.notes.push(format!("{name} vanished: {message}"));
+                }
+                Err(trouble) => return Err(trouble),
+            }
+        }
+        for name in wanted {
+            if !loaded.contains_key(name) {
+                self.notes
+                    .push(format!("{name} has processes and is not loaded"));
+            }
+        }
+        units.extend(self.unloaded(bus.manager(), &files, &loaded));
+        units.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(UnitsFound {
+            units,
+            listed: listed.len(),
+            manager_state: ManagerState::Answered(state),
+            notes: self.notes,
+        })
+    }
+
+    /// Everything about one loaded unit.
+    fn full(&self, bus: &mut Bus, object: &str) -> Result<Unit, Trouble> {
+        let mut unit = read(bus, object)?;
+        narrow_environment(self.app, &mut unit);
+        Ok(unit)
+    }
+
+    fn runs(&self, unit: &Unit) -> bool {
+        unit.exec_start
+            .iter()
+            .any(|argv| recognise_exec(self.app, argv).is_some_and(|found| found.managed))
+    }
+
+    /// Which unit files, or drop-ins for them, name the application's program. Only files of units
+    /// that are in memory or enabled are read: the others run nothing.
+    fn look_at(
+        &mut self,
+        files: Vec<(String, String)>,
+        loaded: &BTreeMap<&str, &Listed>,
+    ) -> BTreeMap<String, Listing> {
+        let templates: BTreeSet<String> =
+            loaded.keys().filter_map(|name| files::template(name)).collect();
+        let drop_ins = self.mentioning_drop_ins();
+        let mut found = BTreeMap::new();
+        for (path, state) in files {
+            let path = PathBuf::from(path);
+            let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+                continue;
+            };
+            let name = name.to_owned();
+            let concerns = loaded.contains_key(name.as_str())
+                || templates.contains(&name)
+                || name.contains("@.")
+                || enabled(&state);
+            // An alias is listed by its target, and a masked file says nothing.
+            if !concerns || state.starts_with("masked") || state == "alias" {
+                continue;
+            }
+            let dropped = files::drop_in_folders(&name)
+                .iter()
+                .any(|folder| drop_ins.contains(folder));
+            let mentions = dropped
+                || match files::read(&path) {
+                    Ok(bytes) => self.names_program(&bytes),
+                    // A unit may outlive its file; it is asked in full instead.
+                    Err(error) => {
+                        if error.kind() != std::io::ErrorKind::NotFound {
+                            let note = format!("cannot read {}: {error}", path.display());
+                            self.notes.push(note);
+                        }
+                        true
+                    }
+                };
+            found.insert(
+                name,
+                Listing {
+                    path,
+                    state,
+                    mentions,
+                },
+            );
+        }
+        // Specific drop-ins of one instance concern that instance alone.
+        for folder in drop_ins {
+            if let Some(name) = folder.strip_suffix(".d")
+                && let Some(template) = files::template(name)
+                && let Some(listing) = found.get(&template).cloned()
+            {
+                let mentions = true;
+                found.insert(name.to_owned(), Listing { mentions, ..listing });
+            }
+        }
+        found
+    }
+
+    /// The names of the drop-in folders that hold a file which names the program.
+    fn mentioning_drop_ins(&self) -> BTreeSet<String> {
+        let mut found = BTreeSet::new();
+        for root in &self.path {
+            for folder in folders_ending(root, "service.d") {
+                let Some(name) = folder.file_name().and_then(|name| name.to_str()) else {
+                    continue;
+                };
+                let mentions = std::fs::read_dir(&folder).is_ok_and(|listing| {
+                    listing.flatten().any(|file| {
+                        file.path().extension().is_some_and(|ext| ext == "conf")
+                            && files::read(&file.path())
+                                .is_ok_and(|bytes| self.names_program(&bytes))
+                    })
+                });
+                if mentions {
+                    found.insert(name.to_owned());
+                }
+            }
+        }
+        found
+    }
+
+    /// Whether a file holds one of the words that every command line of the program has.
+    fn names_program(&self, bytes: &[u8]) -> bool {
+        let command = &self.app.command;
+        command
+            .modules
+            .iter()
+            .chain(&command.scripts)
+            .any(|word| contains(bytes, word.as_bytes()))
+    }
+
+    /// The enabled units that nobody loaded, from their files.
+    fn unloaded(
+        &mut self,
+        manager: Manager,
+        files: &BTreeMap<String, Listing>,
+        loaded: &BTreeMap<&str, &Listed>,
+    ) -> Vec<Unit> {
+        let mut found = Vec::new();
+        let instances = self.enabled_instances(files);
+        let plain = files
+            .iter()
+            .filter(|(_, listing)| listing.mentions && enabled(&listing.state))
+            .map(|(name, listing)| (name.clone(), listing.clone()));
+        for (name, listing) in plain.chain(instances) {
+            if name.contains("@.") || loaded.contains_key(name.as_str()) {
+                continue;
+            }
+            match self.from_files(manager, &name, &listing) {
+                Ok(unit) if self.runs(&unit) => found.push(unit),
+                Ok(_) => {}
+                Err(error) => self.notes.push(error.to_string()),
+            }
+        }
+        found
+    }
+
+    /// Instances of templates that name the program and that some unit wants (systemctl(1), enable).
+    fn enabled_instances(&self, files: &BTreeMap<String, Listing>) -> Vec<(String, Listing)> {
+        if !files
+            .iter()
+            .any(|(name, listing)| name.contains("@.") && listing.mentions)
+        {
+            return Vec::new();
+        }
+        let mut found = BTreeMap::new();
+        for root in &self.path {
+            for kind in [".wants", ".requires", ".upholds"] {
+                for folder in folders_ending(root, kind) {
+                    let Ok(listing) = std::fs::read_dir(folder) else {
+                        continue;
+                    };
+                    for link in listing.flatten() {
+                        let Ok(name) = link.file_name().into_string() else {
+                            continue;
+                        };
+                        let template = files::template(&name);
+                        let file = template.and_then(|template| files.get(&template));
+                        if let Some(listing) = file.filter(|listing| listing.mentions) {
+                            let state = String::from("enabled");
+                            let path = listing.path.clone();
+                            let mentions = true;
+                            found.insert(
+                                name,
+                                Listing {
+                                    path,
+                                    state,
+                                    mentions,
+                                },
+                            );
+                        }
+                    }
+                }
+            }
+        }
+        found.into_iter().collect()
+    }
+
+    fn from_files(&self, manager: Manager, name: &str, listing: &Listing) -> Result<Unit> {
+        let names = Names {
+            unit: name.to_owned(),
+            ..self.names.clone()
+        };
+        let drop_ins = files::drop_ins(name, &self.path);
+        let mut entries = Vec::new();
+        for path in std::iter::once(&listing.path).chain(&drop_ins) {
+            let bytes = files::read(path)
+                .map_err(|error| Error::io(format!("cannot read {}", path.display()), error))?;
+            entries.extend(files::parse(&String::from_utf8_lossy(&bytes)));
+        }
+        let mut unit = from_entries(&entries, &names);
+        unit.manager = Some(manager);
+        unit.unit_file_state.clone_from(&listing.state);
+        unit.fragment_path.clone_from(&listing.path);
+        unit.drop_in_paths = drop_ins;
+        narrow_environment(self.app, &mut unit);
+        Ok(unit)
+    }
+}
+
+/// Whether the files of a loaded unit name the program. A unit without a listed file (a transient
+/// one, or one whose file went away) is asked itself.
+fn mentions(files: &BTreeMap<String, Listing>, name: &str) -> bool {
+    let template = files::template(name);
+    files
+        .get(name)
+        .or_else(|| template.as_ref().and_then(|template| files.get(template)))
+        .is_none_or(|listing| listing.mentions)
+}
+
+fn enabled(state: &str) -> bool {
+    matches!(state, "enabled" | "enabled-runtime")
+}
+
+fn contains(bytes: &[u8], word: &[u8]) -> bool {
+    // The first byte is looked for by itself: nearly every position is passed at memchr's speed.
+    let Some((first, rest)) = word.split_first() else {
+        return false;
+    };
+    let mut bytes = bytes;
+    while let Some(at) = bytes.iter().position(|byte| byte == first) {
+        bytes = &bytes[at + 1..];
+        if bytes.starts_with(rest) {
+            return true;
+        }
+    }
+    false
+}
+
+fn folders_ending(root: &Path, suffix: &str) -> Vec<PathBuf> {
+    let Ok(listing) = std::fs::read_dir(root) else {
+        return Vec::new();
+    };
+    listing
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.as_os_str().as_encoded_bytes().ends_with(suffix.as_bytes()))
+        .collect()
+}
+
+fn names(manager: Manager) -> Names {
+    let uid = match manager {
+        Manager::System => 0,
+        Manager::User(uid) => uid,
+    };
+    let account = world::account(uid).ok().flatten();
+    Names {
+        unit: String::new(),
+        uid,
+        home: account
+            .as_ref()
+            .map(|account| account.home.to_string_lossy().into_owned())
+            .unwrap_or_default(),
+        user: account.map(|account| account.name).unwrap_or_default(),
+    }
+}
+
+/// What an `ExecStart=` starts, also through a shell's `-c` and the usual wrappers.
+#[must_use]
+pub fn recognise_exec(app: &App, argv: &[String]) -> Option<Recognised> {
+    let found = |argv: &[String]| runtimes::recognise(app, argv).filter(|found| found.managed);
+    if let Some(direct) = found(argv) {
+        return Some(direct);
+    }
+    let program = argv.first()?;
+    let name = program.rsplit('/').next().unwrap_or(program);
+    if runtimes::is_shell(argv) {
+        let at = argv.iter().position(|word| {
+            word.starts_with('-') && !word.starts_with("--") && word.ends_with('c')
+        })?;
+        let script = files::words(argv.get(at + 1)?);
+        return (0..script.len()).find_map(|start| found(&script[start..]));
+    }
+    if WRAPPERS.contains(&name) {
+        return (1..argv.len()).find_map(|start| {
+            let rest = &argv[start..];
+            found(rest).or_else(|| {
+                runtimes::is_shell(rest)
+                    .then(|| recognise_exec(app, rest))
+                    .flatten()
+            })
+        });
+    }
+    None
+}
+
+/// Leaves of a unit's environment the variables that tell a home, environment files included: the
+/// rest is full of secrets, and nobody needs it.
+///
+/// A file that cannot be read says nothing here: whether its unit could start without it is the
+/// manager's to say (a `-` before the path), and a home that stays unknown is a row of its own.
+pub fn narrow_environment(app: &App, unit: &mut Unit) {
+    let wanted = runtimes::wanted_variables(app);
+    let mut found: BTreeMap<String, String> = BTreeMap::new();
+    for assignment in &unit.environment {
+        if let Some((name, value)) = assignment.split_once('=') {
+            found.insert(name.to_owned(), value.to_owned());
+        }
+    }
+    // "Settings from these files override settings made with Environment=" (systemd.exec(5)).
+    for path in &unit.environment_files {
+        if let Ok(bytes) = files::read(path) {
+            found.extend(files::assignments(&String::from_utf8_lossy(&bytes)));
+        }
+    }
+    unit.environment = found
+        .into_iter()
+        .filter(|(name, _)| wanted.contains(name))
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+}
+
+fn from_entries(entries: &[files::Entry], names: &Names) -> Unit {
+    let mut unit = Unit {
+        name: names.unit.clone(),
+        load_state: "loaded".into(),
+        active_state: "inactive".into(),
+        sub_state: "dead".into(),
+        result: "success".into(),
+        service_type: "simple".into(),
+        restart: "no".into(),
+        kill_mode: "control-group".into(),
+        job_path: "/".into(),
+        condition_result: true,
+        ..Unit::default()
+    };
+    for entry in entries {
+        let value = entry.value.as_str();
+        let text = || names.expand(value);
+        match (entry.section.as_str(), entry.key.as_str()) {
+            // An empty assignment resets a list (systemd.syntax(7)).
+            ("Service", "ExecStart") if value.is_empty() => unit.exec_start.clear(),
+            ("Service", "ExecStart") => unit.exec_start.extend(files::commands(value, names)),
+            ("Service", "Environment") if value.is_empty() => unit.environment.clear(),
+            ("Service", "Environment") => {
+                let words = files::words(value);
+                unit.environment
+                    .extend(words.iter().map(|word| names.expand(word)));
+            }
+            ("Service", "EnvironmentFile") if value.is_empty() => unit.environment_files.clear(),
+            ("Service", "EnvironmentFile") => {
+                let path = names.expand(value.trim_start_matches('-'));
+                unit.environment_files.push(path.into());
+            }
+            ("Service", "WorkingDirectory") => {
+                unit.working_directory = text().trim_start_matches('-').into();
+            }
+            ("Service", "User") => unit.user = text(),
+            ("Service", "Type") => unit.service_type = text(),
+            ("Service", "Restart") => unit.restart = text(),
+            ("Service", "KillMode") => unit.kill_mode = text(),
+            ("Unit", "BindsTo") => unit.binds_to.extend(files::words(value)),
+            ("Unit", "Requires") => unit.requires.extend(files::words(value)),
+            ("Unit", "PartOf") => unit.part_of.extend(files::words(value)),
+            ("Unit", "RefuseManualStart") => unit.refuse_manual_start = truth(value),
+            ("Unit", "RefuseManualStop") => unit.refuse_manual_stop = truth(value),
+            _ => {}
+        }
+    }
+    unit
+}
+
+fn truth(value: &str) -> bool {
+    matches!(
+        value.to_ascii_lowercase().as_str(),
+        "1" | "yes" | "true" | "on" | "y" | "t"
+    )
+}
+
+fn manager_property(bus: &mut Bus, name: &str) -> Result<OwnedVariant, Trouble> {
+    bus.call(bus::MANAGER_PATH, PROPERTIES, "Get", &(bus::MANAGER, name))
+}
+
+/// Reads a loaded unit whole, in one reply: two would be torn (the state of before a restart with
+/// the process of after it). The empty interface name asks for all interfaces of the object.
+///
+/// # Errors
+/// When the manager does not answer, or answers without what every unit has.
+pub fn read(bus: &mut Bus, object: &str) -> Result<Unit, Trouble> {
+    let reply: HashMap<String, OwnedVariant> = bus.call(object, PROPERTIES, "GetAll", &"")?;
+    let mut unit = Properties(reply)
+        .unit()
+        .map_err(|error| Trouble::Lost(error.to_string()))?;
+    unit.manager = Some(bus.manager());
+    Ok(unit)
+}
+
+/// One command of `ExecStart`: path, words, and when and how it ran.
+type ExecCommand = (
+    String,
+    Vec<String>,
+    bool,
+    u64,
+    u64,
+    u64,
+    u64,
+    u32,
+    i32,
+    i32,
+);
+
+/// The properties of one object.
+#[derive(Debug)]
+struct Properties(HashMap<String, OwnedVariant>);
+
+impl Properties {
+    fn unit(mut self) -> Result<Unit> {
+        let name = self.must("Id")?;
+        let mut unit = Unit {
+            loaded: true,
+            load_state: self.must("LoadState")?,
+            active_state: self.must("ActiveState")?,
+            sub_state: self.must("SubState")?,
+            name,
+            ..Unit::default()
+        };
+        let invocation: Vec<u8> = self.must("InvocationID")?;
+        unit.invocation_id = invocation.iter().fold(String::new(), |mut text, byte| {
+            text.push_str(&format!("{byte:02x}"));
+            text
+        });
+        let (id, path): (u32, OwnedObjectPath) = self.must("Job")?;
+        unit.job_id = id;
+        unit.job_path = path.to_string();
+        unit.unit_file_state = self.may("UnitFileState");
+        unit.fragment_path = self.may::<String>("FragmentPath").into();
+        unit.drop_in_paths = self.paths("DropInPaths");
+        unit.need_daemon_reload = self.may("NeedDaemonReload");
+        unit.condition_result = self.may("ConditionResult");
+        unit.condition_timestamp_monotonic = self.may("ConditionTimestampMonotonic");
+        unit.active_enter_monotonic = self.may("ActiveEnterTimestampMonotonic");
+        unit.active_exit_monotonic = self.may("ActiveExitTimestampMonotonic");
+        unit.inactive_exit_monotonic = self.may("InactiveExitTimestampMonotonic");
+        unit.binds_to = self.may("BindsTo");
+        unit.requires = self.may("Requires");
+        unit.part_of = self.may("PartOf");
+        unit.refuse_manual_start = self.may("RefuseManualStart");
+        unit.refuse_manual_stop = self.may("RefuseManualStop");
+        if unit.name.ends_with(".service") {
+            // Units that could not be loaded have no service properties worth anything, but they
+            // have them all: a reply without the main process is no reply.
+            unit.main_pid = self.must("MainPID")?;
+            self.service(&mut unit);
+        }
+        Ok(unit)
+    }
+
+    fn service(&mut self, unit: &mut Unit) {
+        unit.control_group = self.may("ControlGroup");
+        unit.result = self.may("Result");
+        unit.exec_main_code = self.may("ExecMainCode");
+        unit.exec_main_status = self.may("ExecMainStatus");
+        unit.exec_main_start_usec = self.may("ExecMainStartTimestamp");
+        unit.service_type = self.may("Type");
+        unit.restart = self.may("Restart");
+        unit.restart_usec = self.may("RestartUSec");
+        unit.timeout_start_usec = self.may("TimeoutStartUSec");
+        unit.timeout_stop_usec = self.may("TimeoutStopUSec");
+        unit.n_restarts = self.may("NRestarts");
+        unit.environment = self.may("Environment");
+        unit.working_directory = self.may::<String>("WorkingDirectory").into();
+        unit.user = self.may("User");
+        unit.kill_mode = self.may("KillMode");
+        let commands: Vec<ExecCommand> = self.may("ExecStart");
+        unit.exec_start = commands
+            .into_iter()
+            .map(|command| {
+                // The path says what runs; with `@` the first word is only what it is called.
+                let words = command.1.into_iter().skip(1);
+                std::iter::once(command.0).chain(words).collect()
+            })
+            .collect();
+        let files: Vec<(String, bool)> = self.may("EnvironmentFiles");
+        unit.environment_files = files.into_iter().map(|(path, _)| path.into()).collect();
+        let (statuses, _signals): (Vec<i32>, Vec<i32>) = self.may("RestartPreventExitStatus");
+        unit.restart_prevent_status = statuses;
+    }
+
+    fn take<T: TryFrom<OwnedVariant>>(&mut self, name: &str) -> Option<T> {
+        self.0.remove(name).and_then(|value| value.try_into().ok())
+    }
+
+    /// A property that every unit has: without it nothing may be concluded.
+    fn must<T: TryFrom<OwnedVariant>>(&mut self, name: &str) -> Result<T> {
+        self.take(name).ok_or_else(|| {
+            Error::new(Kind::Protocol, format!("a unit was shown without {name}"))
+        })
+    }
+
+    fn may<T: TryFrom<OwnedVariant> + Default>(&mut self, name: &str) -> T {
+        self.take(name).unwrap_or_default()
+    }
+
+    fn paths(&mut self, name: &str) -> Vec<PathBuf> {
+        let names: Vec<String> = self.may(name);
+        names.into_iter().map(PathBuf::from).collect()
+    }
+}
