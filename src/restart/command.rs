@@ -34,7 +34,10 @@ pub fn restart(
         Err(observation) => return Ok(*observation),
     };
     let Some(argv) = arguments(order) else {
-        let message = format!("row {:?} needs a field that is not known here", order.row.id);
+        let message = format!(
+            "row {:?} needs a field that is not known here",
+            order.row.id
+        );
         return Ok(watch.refuse("row", message));
     };
     let Some((program, rest)) = argv.split_first() else {
@@ -100,7 +103,10 @@ fn await_command(
         while !life.wait(LOOK.min(left(until))).map_err(failed)? {
             if left(until).is_zero() {
                 watch.seen.at_limit = true;
-                watch.seen.notes.push("the command was ended at its limit".into());
+                watch
+                    .seen
+                    .notes
+                    .push("the command was ended at its limit".into());
                 end(child);
                 return Ok(None);
             }

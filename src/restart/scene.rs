@@ -118,7 +118,11 @@ pub(super) fn report_of<'a>(
 ) -> Option<&'a SelfReport> {
     reports
         .iter()
-        .filter(|report| processes.iter().any(|process| names(report, &process.incarnation)))
+        .filter(|report| {
+            processes
+                .iter()
+                .any(|process| names(report, &process.incarnation))
+        })
         .max_by_key(|report| match report.phase {
             Phase::Running => 3,
             Phase::Failed | Phase::Stopped => 2,
@@ -178,10 +182,7 @@ pub(super) struct Clock<'a> {
 }
 
 impl<'a> Clock<'a> {
-    pub(super) fn start(
-        limit: Duration,
-        tell: &'a mut dyn FnMut(Progress) -> Result<()>,
-    ) -> Self {
+    pub(super) fn start(limit: Duration, tell: &'a mut dyn FnMut(Progress) -> Result<()>) -> Self {
         let started = Instant::now();
         Self {
             started,
@@ -204,9 +205,10 @@ impl<'a> Clock<'a> {
 
     /// Tells of a new phase at once, and of a known one once a second.
     pub(super) fn tell(&mut self, phase: &str, active_agents: Option<u32>) -> Result<()> {
-        let recent = self.told.as_ref().is_some_and(|(told, at)| {
-            told == phase && at.elapsed() < Duration::from_secs(1)
-        });
+        let recent = self
+            .told
+            .as_ref()
+            .is_some_and(|(told, at)| told == phase && at.elapsed() < Duration::from_secs(1));
         if recent {
             return Ok(());
         }
@@ -347,7 +349,11 @@ mod tests {
         let start = procfs::start_ticks(pid).expect("read").expect("we live");
         let ours = Life::hold(&incarnation(pid, start)).expect("read");
         assert!(ours.is_some_and(|life| !life.is_over().expect("read")));
-        assert!(Life::hold(&incarnation(pid, start + 1)).expect("read").is_none());
+        assert!(
+            Life::hold(&incarnation(pid, start + 1))
+                .expect("read")
+                .is_none()
+        );
     }
 
     #[test]

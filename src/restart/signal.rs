@@ -40,7 +40,11 @@ pub fn restart(
             return Ok(watch.refuse("row", message));
         }
     };
-    let limit = order.row.drain.as_ref().map_or(order.row.limit, |drain| drain.limit);
+    let limit = order
+        .row
+        .drain
+        .as_ref()
+        .map_or(order.row.limit, |drain| drain.limit);
     if let Err((error, message)) = watch.may_signal(signal) {
         return Ok(watch.refuse(error, message));
     }
@@ -141,7 +145,10 @@ impl<'a> Watch<'a> {
             .flatten()
             .is_some_and(|process| scene::catches(&process, signal));
         if !ends && !hears {
-            return Err(("not-caught", "it does not catch the signal, which would kill it".into()));
+            return Err((
+                "not-caught",
+                "it does not catch the signal, which would kill it".into(),
+            ));
         }
         let running = scene::reports(self.order)
             .iter()
@@ -258,7 +265,10 @@ impl<'a> Watch<'a> {
             return process.env_readable
                 && (&process.argv, &process.env, &process.cwd) == (&old.argv, &old.env, &old.cwd);
         }
-        evidence.homes.iter().any(|home| self.order.homes.contains(home))
+        evidence
+            .homes
+            .iter()
+            .any(|home| self.order.homes.contains(home))
     }
 
     fn note(&mut self, note: String) {

@@ -56,7 +56,9 @@ pub fn restart(order: &Order, tell: &mut dyn FnMut(Progress) -> Result<()>) -> R
     let clock = Clock::start(order.deadline, tell);
     let bus = match Bus::reach(order.manager, CALL_LIMIT) {
         Ok(Reach::Bus(bus)) => bus,
-        Ok(Reach::NoManager) => return Ok(scene::unreached("no-manager", "no manager runs".into())),
+        Ok(Reach::NoManager) => {
+            return Ok(scene::unreached("no-manager", "no manager runs".into()));
+        }
         Ok(Reach::NoBus(reason)) => return Ok(scene::unreached("no-bus", reason)),
         Err(error) => {
             let code = error.kind().code().to_ascii_lowercase();
@@ -117,7 +119,7 @@ struct Job {
 struct Acting<'a> {
     order: &'a Order,
     clock: Clock<'a>,
-    bus: Bus,
+    bus: Box<Bus>,
     object: String,
     life: Option<Life>,
     before: Vec<Process>,
@@ -208,9 +210,7 @@ impl Acting<'_> {
     /// Why this is not the life that was ordered to end, if it is not.
     fn unexpected(&mut self) -> Option<String> {
         let expected = &self.order.expected;
-        if !expected.invocation_id.is_empty()
-            && expected.invocation_id != self.last.invocation_id
-        {
+        if !expected.invocation_id.is_empty() && expected.invocation_id != self.last.invocation_id {
             return Some("another invocation runs already".into());
         }
         let incarnation = expected.incarnation.as_ref()?;
@@ -359,7 +359,7 @@ impl Acting<'_> {
             let Some(life) = &self.life else {
                 return Ok(true);
             };
-            match life.wait(LOOK.min(left(until))) {
+            match life.is_over() {
                 Ok(true) => return Ok(true),
                 Ok(false) if left(until).is_zero() => return Ok(false),
                 Ok(false) => {}
@@ -369,11 +369,13 @@ impl Acting<'_> {
                 }
             }
             if self.clock.is_due() {
-                // The manager is asked, too, so that what it told meanwhile does not pile up.
-                self.read()?;
                 let agents = self.old_report().and_then(|report| report.active_agents);
                 self.clock.tell(phase, agents)?;
             }
+            // The manager tells of the end of its main processes, so this wakes for it; it also tells
+            // of an operator's stop, whose type can be asked only while it lasts.
+            self.bus.wait(LOOK.min(left(until)))?;
+            self.collect()?;
         }
     }
 
@@ -401,7 +403,12 @@ impl Acting<'_> {
             if self.has_new_life() {
                 return Ok(self.came_back());
             }
-            let pid = self.order.expected.incarnation.as_ref().map(|life| life.pid);
+            let pid = self
+                .order
+                .expected
+                .incarnation
+                .as_ref()
+                .map(|life| life.pid);
             let unnoticed = self.last.is_up() && Some(self.last.main_pid) == pid;
             let until = match self.last.active_state.as_str() {
                 // Its own helper restarts it; a second restart would end a new life of a moment.
@@ -510,7 +517,10 @@ impl Acting<'_> {
             self.bus.wait(BACKSTOP.min(left(until)))?;
             let told = began.elapsed() < BACKSTOP;
             self.read()?;
-            if !told && self.last.job_id != id && self.result_of(path).is_none() && self.is_gone(id)?
+            if !told
+                && self.last.job_id != id
+                && self.result_of(path).is_none()
+                && self.is_gone(id)?
             {
                 let note = format!("the end of job {id} was not told");
                 self.seen.notes.push(note);
@@ -663,8 +673,7 @@ impl Acting<'_> {
             return;
         }
         let body = (JOB, "JobType");
-        let job_type: Result<OwnedVariant, Trouble> =
-            self.bus.call(path, PROPERTIES, "Get", &body);
+        let job_type: Result<OwnedVariant, Trouble> = self.bus.call(path, PROPERTIES, "Get", &body);
         let job_type = job_type
             .ok()
             .and_then(|value| String::try_from(value).ok())
@@ -696,7 +705,24 @@ impl Acting<'_> {
         job.result.clone()
     }
 
-    fn is_over(&mut self) -> bool {
+    /// A job of somebody else that was over before its type could be asked was a stop if it is done,
+    /// the unit is down, and no start was tried since: a start checks the unit's conditions first.
+    fn recognise_stop(&mut self) {
+        let untyped = self.jobs.iter().any(|job| {
+            !job.ours && job.job_type.is_empty() && job.result.as_deref() == Some("done")
+        });
+        let before = &self.seen.unit_before;
+        let unstarted = self.last.condition_timestamp_monotonic
+            == before.condition_timestamp_monotonic
+            && self.last.inactive_exit_monotonic == before.inactive_exit_monotonic;
+        let down = matches!(self.last.active_state.as_str(), "inactive" | "failed");
+        if untyped && unstarted && down && !self.seen.stop_seen {
+            self.seen.stop_seen = true;
+            self.note("a short job of somebody else left it down: a stop".into());
+        }
+    }
+
+    fn is_over(&self) -> bool {
         self.life
             .as_ref()
             .is_some_and(|life| life.is_over().unwrap_or(false))
@@ -738,6 +764,7 @@ impl Acting<'_> {
                 Err(Halt::Told(error)) => self.seen.unit_error = Some(error.to_string()),
             }
         }
+        self.recognise_stop();
         let (survivors, successors) = scene::split(self.running(), &self.before);
         let reports = scene::reports(self.order);
         self.seen.self_after = scene::report_of(&reports, &successors)

@@ -35,8 +35,18 @@ const LIMIT: Duration = Duration::from_secs(600);
 
 /// Names that an instruction or an argument may hold in braces.
 const FIELDS: &[&str] = &[
-    "unit", "systemctl", "pid", "user", "uid", "kind", "profile", "home", "program", "slot",
-    "label", "domain",
+    "unit",
+    "systemctl",
+    "pid",
+    "user",
+    "uid",
+    "kind",
+    "profile",
+    "home",
+    "program",
+    "slot",
+    "label",
+    "domain",
 ];
 
 /// One row: whom it is for, and what is done.
@@ -319,7 +329,10 @@ impl Match {
     fn covers(&self, other: &Self) -> bool {
         let owners = self.manager.is_empty() && !other.manager.contains(&Owner::Unknown)
             || (!other.manager.is_empty()
-                && other.manager.iter().all(|owner| self.manager.contains(owner)));
+                && other
+                    .manager
+                    .iter()
+                    .all(|owner| self.manager.contains(owner)));
         let globs = self.globs().into_iter().zip(other.globs());
         owners
             && globs.into_iter().all(|((_, ours), (_, theirs))| {
@@ -445,10 +458,13 @@ impl Fields {
         match &runtime.supervisor {
             Supervisor::Systemd { scope, unit } => {
                 fields.set("unit", unit);
-                fields.set("systemctl", match scope {
-                    Manager::System => "systemctl",
-                    Manager::User(_) => "systemctl --user",
-                });
+                fields.set(
+                    "systemctl",
+                    match scope {
+                        Manager::System => "systemctl",
+                        Manager::User(_) => "systemctl --user",
+                    },
+                );
             }
             Supervisor::Scope { unit } => fields.set("unit", unit),
             Supervisor::Launchd { domain, label } => {
@@ -560,7 +576,9 @@ impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         span(&text).map(Self).ok_or_else(|| {
-            serde::de::Error::custom(format!("{text:?} is no duration such as 500ms, 3s, 2m or 1h"))
+            serde::de::Error::custom(format!(
+                "{text:?} is no duration such as 500ms, 3s, 2m or 1h"
+            ))
         })
     }
 }
@@ -624,8 +642,12 @@ fn add(rows: &mut Vec<Mechanism>, own_from: usize, name: &str, text: &str) -> Re
             .with_hint("fleet-update-mechanisms(5) explains the keys of a row")
     };
     let at = |span: Option<std::ops::Range<usize>>| line_of(text, span.map_or(0, |s| s.start));
-    let raw: RawFile = toml_edit::de::from_str(text)
-        .map_err(|error| refuse(at(error.span()), error.message().lines().next().unwrap_or("")))?;
+    let raw: RawFile = toml_edit::de::from_str(text).map_err(|error| {
+        refuse(
+            at(error.span()),
+            error.message().lines().next().unwrap_or(""),
+        )
+    })?;
     let document =
         Document::parse(text).map_err(|error| refuse(at(error.span()), error.message()))?;
     let tables = document
@@ -646,9 +668,9 @@ fn add(rows: &mut Vec<Mechanism>, own_from: usize, name: &str, text: &str) -> Re
             return Err(refuse(line, &what));
         }
         let hider = rows[own_from..].iter().find(|earlier| {
-            row.matches.iter().all(|theirs| {
-                earlier.matches.iter().any(|ours| ours.covers(theirs))
-            })
+            row.matches
+                .iter()
+                .all(|theirs| earlier.matches.iter().any(|ours| ours.covers(theirs)))
         });
         if let Some(hider) = hider {
             let what = format!(
@@ -886,16 +908,37 @@ mod tests {
     fn a_table_that_cannot_mean_what_it_says_is_refused_with_file_and_line() {
         let good = "[[mechanism]]\nid = \"a\"\nmatch = { unit = \"a*\" }\naction = \"manual\"\ninstruction = \"x\"\n";
         let cases: &[(String, &str)] = &[
-            (good.replace("unit", "units"), "site.toml line 3: unknown field `units`"),
-            (format!("{good}extra = 1\n"), "site.toml line 6: unknown field `extra`"),
-            (format!("{good}{good}"), "site.toml line 6: a second row \"a\", the first is site.toml:1"),
             (
-                format!("{good}{}", good.replace("\"a\"", "\"b\"").replace("a*", "ab*")),
+                good.replace("unit", "units"),
+                "site.toml line 3: unknown field `units`",
+            ),
+            (
+                format!("{good}extra = 1\n"),
+                "site.toml line 6: unknown field `extra`",
+            ),
+            (
+                format!("{good}{good}"),
+                "site.toml line 6: a second row \"a\", the first is site.toml:1",
+            ),
+            (
+                format!(
+                    "{good}{}",
+                    good.replace("\"a\"", "\"b\"").replace("a*", "ab*")
+                ),
                 "site.toml line 6: row \"b\" can never match",
             ),
-            (good.replace("\"x\"", "\"{nope}\""), "site.toml line 1: {nope} is none of"),
-            (good.replace("\"x\"", "\"\""), "site.toml line 1: a row needs an instruction"),
-            (good.replace("manual", "command"), "site.toml line 1: action \"command\" needs argv"),
+            (
+                good.replace("\"x\"", "\"{nope}\""),
+                "site.toml line 1: {nope} is none of",
+            ),
+            (
+                good.replace("\"x\"", "\"\""),
+                "site.toml line 1: a row needs an instruction",
+            ),
+            (
+                good.replace("manual", "command"),
+                "site.toml line 1: action \"command\" needs argv",
+            ),
             (
                 good.replace("\"manual\"", "\"command\"\nargv = [\"sv\"]"),
                 "site.toml line 1: the program \"sv\" must be an absolute path",
@@ -904,12 +947,21 @@ mod tests {
                 good.replace("\"manual\"", "\"command\"\nargv = [\"/{unit}\"]"),
                 "site.toml line 1: the program itself",
             ),
-            (good.replace("manual", "signal"), "site.toml line 1: action \"signal\" needs a drain"),
             (
-                good.replace("\"manual\"", "\"signal\"\ndrain = { signal = \"KILL\", limit = \"1s\" }"),
+                good.replace("manual", "signal"),
+                "site.toml line 1: action \"signal\" needs a drain",
+            ),
+            (
+                good.replace(
+                    "\"manual\"",
+                    "\"signal\"\ndrain = { signal = \"KILL\", limit = \"1s\" }",
+                ),
                 "site.toml line 5: unknown variant `KILL`",
             ),
-            (format!("{good}settle = \"3\"\n"), "site.toml line 6: \"3\" is no duration"),
+            (
+                format!("{good}settle = \"3\"\n"),
+                "site.toml line 6: \"3\" is no duration",
+            ),
             ("[[mechanism]\n".to_owned(), "site.toml line 1:"),
         ];
         for (text, expected) in cases {
