@@ -649,7 +649,9 @@ impl Properties {
         unit.timeout_stop_usec = self.may("TimeoutStopUSec");
         unit.n_restarts = self.may("NRestarts");
         unit.environment = self.may("Environment");
-        unit.working_directory = self.may::<String>("WorkingDirectory").into();
+        // A folder that may be missing is shown with a `!` before it.
+        let folder: String = self.may("WorkingDirectory");
+        unit.working_directory = folder.trim_start_matches('!').into();
         unit.user = self.may("User");
         unit.kill_mode = self.may("KillMode");
         let commands: Vec<ExecCommand> = self.may("ExecStart");
