@@ -254,7 +254,10 @@ fn ask(path: &Path, owner: u32, deadline: Instant) -> Result<(u32, Value), Strin
     let peer = rustix::net::sockopt::socket_peercred(&stream)
         .map_err(|errno| std::io::Error::from(errno).to_string())?;
     if peer.uid.as_raw() != owner {
-        return Err(format!("uid {} listens, uid {owner} owns it", peer.uid.as_raw()));
+        return Err(format!(
+            "uid {} listens, uid {owner} owns it",
+            peer.uid.as_raw()
+        ));
     }
     let arm = |stream: &UnixStream| {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -281,7 +284,10 @@ fn ask(path: &Path, owner: u32, deadline: Instant) -> Result<(u32, Value), Strin
             return Err(String::from("answers more than it may"));
         }
     }
-    let line = answer.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let line = answer
+        .split(|byte| *byte == b'\n')
+        .next()
+        .unwrap_or_default();
     let value = serde_json::from_slice(line).map_err(|_| String::from("does not answer JSON"))?;
     let pid = u32::try_from(peer.pid.as_raw_nonzero().get()).unwrap_or_default();
     Ok((pid, value))
@@ -370,7 +376,10 @@ mod tests {
     fn pid_and_state_file_of_one_process_are_one_report() {
         let fixture = Fixture::new();
         let rules = fixture.rules().clone();
-        fixture.write(&rules.pid_file, r#"{"pid":4242,"start_time":77,"argv":["x"]}"#);
+        fixture.write(
+            &rules.pid_file,
+            r#"{"pid":4242,"start_time":77,"argv":["x"]}"#,
+        );
         let state = format!(
             r#"{{"pid":4242,"start_time":77,"{}":"{}","active_agents":2,"more":[1]}}"#,
             rules.state_key, rules.running[0]
@@ -413,7 +422,10 @@ mod tests {
             assert_eq!(found.reports, [], "{text}");
         }
         let fixture = Fixture::new();
-        let large = format!(r#"{{"pid":12,"start_time":1,"x":"{}"}}"#, "y".repeat(70_000));
+        let large = format!(
+            r#"{{"pid":12,"start_time":1,"x":"{}"}}"#,
+            "y".repeat(70_000)
+        );
         fixture.write(&fixture.rules().pid_file.clone(), &large);
         assert_eq!(fixture.read().reports, []);
         assert_eq!(fixture.read().notes.len(), 1);
@@ -437,7 +449,9 @@ mod tests {
         let file = std::fs::File::create(fixture.path(&name)).expect("made");
         rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).expect("locked");
         // On overlayfs only a holder that the files name counts.
-        let start = procfs::start_ticks(std::process::id()).expect("read").expect("we live");
+        let start = procfs::start_ticks(std::process::id())
+            .expect("read")
+            .expect("we live");
         let text = format!(r#"{{"pid":{},"start_time":{start}}}"#, std::process::id());
         fixture.write(&fixture.rules().pid_file.clone(), &text);
         let found = fixture.read();

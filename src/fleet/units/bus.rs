@@ -38,6 +38,10 @@ pub const CALL_LIMIT: Duration = Duration::from_secs(2);
 /// The name of every systemd manager on its bus.
 const SYSTEMD: &str = "org.freedesktop.systemd1";
 
+/// The bus itself.
+const DBUS: &str = "org.freedesktop.DBus";
+const DBUS_PATH: &str = "/org/freedesktop/DBus";
+
 /// The object that every method of a manager is on.
 pub const MANAGER_PATH: &str = "/org/freedesktop/systemd1";
 
@@ -60,7 +64,7 @@ pub struct Bus {
 #[derive(Debug)]
 pub enum Reach {
     /// It answered.
-    Bus(Bus),
+    Bus(Box<Bus>),
     /// There is none: a fact, not a failure.
     NoManager,
     /// There is one, and no bus to ask it on; and why.
@@ -140,11 +144,20 @@ impl Bus {
                 folder.join("bus")
             }
         };
-        match Self::open(&socket, manager, limit) {
-            Ok(bus) => Ok(Reach::Bus(bus)),
-            Err(Opening::NoBus(reason)) => Ok(Reach::NoBus(reason)),
-            Err(Opening::Trouble(trouble)) => Err(trouble.into_error(&name_of(manager))),
+        let mute = |trouble: Trouble| trouble.into_error(&name_of(manager));
+        let mut bus = match Self::open(&socket, manager, limit) {
+            Ok(bus) => bus,
+            Err(Opening::NoBus(reason)) => return Ok(Reach::NoBus(reason)),
+            Err(Opening::Trouble(trouble)) => return Err(mute(trouble)),
+        };
+        // A bus that outlives its manager, or is up before it.
+        let owned: bool = bus
+            .ask(DBUS, DBUS_PATH, DBUS, "NameHasOwner", &SYSTEMD)
+            .map_err(mute)?;
+        if !owned {
+            return Ok(Reach::NoBus("no service manager is on the bus".into()));
         }
+        Ok(Reach::Bus(Box::new(bus)))
     }
 
     fn open(socket: &Path, manager: Manager, limit: Duration) -> Result<Self, Opening> {
@@ -233,9 +246,8 @@ impl Bus {
         let draining = async move {
             let mut calling = pin!(calling);
             poll_fn(|cx| {
-                while let Some(Poll::Ready(Some(message))) = stream
-                    .as_mut()
-                    .map(|stream| Pin::new(stream).poll_next(cx))
+                while let Some(Poll::Ready(Some(message))) =
+                    stream.as_mut().map(|stream| Pin::new(stream).poll_next(cx))
                 {
                     inbox.extend(message.ok().as_ref().and_then(Signal::read));
                 }
@@ -270,9 +282,8 @@ impl Bus {
             rules.push(format!("{manager},member='UnitNew'"));
             rules.push(format!("{manager},member='UnitRemoved'"));
         }
-        let bus = "org.freedesktop.DBus";
         for rule in &rules {
-            self.ask::<_, ()>(bus, "/org/freedesktop/DBus", bus, "AddMatch", rule)?;
+            self.ask::<_, ()>(DBUS, DBUS_PATH, DBUS, "AddMatch", rule)?;
         }
         match self.manage::<_, ()>("Subscribe", &()) {
             // The rules alone may have been answered by an earlier subscription of this connection.
@@ -483,10 +494,7 @@ mod tests {
         let started = Instant::now();
         let outcome = Bus::open(&path, Manager::System, Duration::from_millis(150));
         let waited = started.elapsed();
-        assert!(matches!(
-            outcome,
-            Err(Opening::Trouble(Trouble::Mute(_)))
-        ));
+        assert!(matches!(outcome, Err(Opening::Trouble(Trouble::Mute(_)))));
         assert!(waited < Duration::from_secs(1), "waited {waited:?}");
     }
 

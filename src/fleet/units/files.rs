@@ -88,7 +88,10 @@ pub fn parse(text: &str) -> Vec<Entry> {
         }
         let line = std::mem::take(&mut pending);
         let line = line.trim();
-        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        if let Some(name) = line
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'))
+        {
             name.clone_into(&mut section);
         } else if let Some((key, value)) = line.split_once('=') {
             entries.push(Entry {
@@ -388,10 +391,7 @@ mod tests {
         let found = commands("-/bin/a %i ; @%h/b name 100%% %q", &names());
         assert_eq!(
             found,
-            [
-                vec!["/bin/a", "ops-2"],
-                vec!["/home/ann/b", "100%", "%q"]
-            ]
+            [vec!["/bin/a", "ops-2"], vec!["/home/ann/b", "100%", "%q"]]
         );
     }
 
@@ -408,7 +408,12 @@ mod tests {
     fn a_unit_has_the_drop_ins_of_its_prefixes_template_and_type() {
         assert_eq!(
             drop_in_folders("a-b@c.service"),
-            ["service.d", "a-.service.d", "a-b@.service.d", "a-b@c.service.d"]
+            [
+                "service.d",
+                "a-.service.d",
+                "a-b@.service.d",
+                "a-b@c.service.d"
+            ]
         );
     }
 
@@ -431,7 +436,10 @@ mod tests {
         }
         assert_eq!(
             drop_ins("a.service", &[high.clone(), low.clone()]),
-            [low.join("service.d/10.conf"), high.join("a.service.d/20.conf")]
+            [
+                low.join("service.d/10.conf"),
+                high.join("a.service.d/20.conf")
+            ]
         );
     }
 

@@ -29,8 +29,22 @@ const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
 
 /// Programs that run the command line that follows them in their own place or as their child.
 const WRAPPERS: &[&str] = &[
-    "env", "nice", "ionice", "chrt", "taskset", "timeout", "flock", "setpriv", "runuser", "setsid",
-    "stdbuf", "systemd-inhibit", "dbus-run-session", "xvfb-run", "catchsegv", "exec",
+    "env",
+    "nice",
+    "ionice",
+    "chrt",
+    "taskset",
+    "timeout",
+    "flock",
+    "setpriv",
+    "runuser",
+    "setsid",
+    "stdbuf",
+    "systemd-inhibit",
+    "dbus-run-session",
+    "xvfb-run",
+    "catchsegv",
+    "exec",
 ];
 
 /// What a survey of one manager found.
@@ -197,8 +211,10 @@ impl Survey<'_> {
         files: Vec<(String, String)>,
         loaded: &BTreeMap<&str, &Listed>,
     ) -> BTreeMap<String, Listing> {
-        let templates: BTreeSet<String> =
-            loaded.keys().filter_map(|name| files::template(name)).collect();
+        let templates: BTreeSet<String> = loaded
+            .keys()
+            .filter_map(|name| files::template(name))
+            .collect();
         let drop_ins = self.mentioning_drop_ins();
         let mut found = BTreeMap::new();
         for (path, state) in files {
@@ -246,7 +262,13 @@ impl Survey<'_> {
                 && let Some(listing) = found.get(&template).cloned()
             {
                 let mentions = true;
-                found.insert(name.to_owned(), Listing { mentions, ..listing });
+                found.insert(
+                    name.to_owned(),
+                    Listing {
+                        mentions,
+                        ..listing
+                    },
+                );
             }
         }
         found
@@ -410,7 +432,11 @@ fn folders_ending(root: &Path, suffix: &str) -> Vec<PathBuf> {
     listing
         .flatten()
         .map(|entry| entry.path())
-        .filter(|path| path.as_os_str().as_encoded_bytes().ends_with(suffix.as_bytes()))
+        .filter(|path| {
+            path.as_os_str()
+                .as_encoded_bytes()
+                .ends_with(suffix.as_bytes())
+        })
         .collect()
 }
 
@@ -562,18 +588,7 @@ pub fn read(bus: &mut Bus, object: &str) -> Result<Unit, Trouble> {
 }
 
 /// One command of `ExecStart`: path, words, and when and how it ran.
-type ExecCommand = (
-    String,
-    Vec<String>,
-    bool,
-    u64,
-    u64,
-    u64,
-    u64,
-    u32,
-    i32,
-    i32,
-);
+type ExecCommand = (String, Vec<String>, bool, u64, u64, u64, u64, u32, i32, i32);
 
 /// The properties of one object.
 #[derive(Debug)]
@@ -634,7 +649,9 @@ impl Properties {
         unit.timeout_stop_usec = self.may("TimeoutStopUSec");
         unit.n_restarts = self.may("NRestarts");
         unit.environment = self.may("Environment");
-        unit.working_directory = self.may::<String>("WorkingDirectory").into();
+        // A folder that may be missing is shown with a `!` before it.
+        let folder: String = self.may("WorkingDirectory");
+        unit.working_directory = folder.trim_start_matches('!').into();
         unit.user = self.may("User");
         unit.kill_mode = self.may("KillMode");
         let commands: Vec<ExecCommand> = self.may("ExecStart");
@@ -658,9 +675,8 @@ impl Properties {
 
     /// A property that every unit has: without it nothing may be concluded.
     fn must<T: TryFrom<OwnedVariant>>(&mut self, name: &str) -> Result<T> {
-        self.take(name).ok_or_else(|| {
-            Error::new(Kind::Protocol, format!("a unit was shown without {name}"))
-        })
+        self.take(name)
+            .ok_or_else(|| Error::new(Kind::Protocol, format!("a unit was shown without {name}")))
     }
 
     fn may<T: TryFrom<OwnedVariant> + Default>(&mut self, name: &str) -> T {

@@ -1,0 +1,796 @@
+//! Restarting a unit with its systemd manager, to the letter of what was measured (evidence 1.3).
+//!
+//! | step | what is done |
+//! |---|---|
+//! | look | subscribe, then read the unit in one reply; another life than the expected one: nothing |
+//! | adopt | a job that somebody else queued is waited for; a stop is the operator's word |
+//! | drain | the row's signal, only if it is caught, the runtime says that it runs, and a restart is allowed |
+//! | queue | `TryRestartUnit` for what runs or waits to run; `StartUnit` once for what our drain left dead |
+//! | wait | for *that* job's object, at most the unit's own budgets; every 500 ms a look in case a signal was lost |
+//! | settle | invocation and process constant for as long as the row says |
+//!
+//! Never `RestartUnit` (starts what was stopped), `replace` (cancels an operator's stop), `reload` (proves
+//! nothing), `reset-failed`, or SIGKILL. `done` is not success: the answer is what was seen afterwards.
+
+use std::time::{Duration, Instant};
+
+use zbus::{OwnedObjectPath, OwnedVariant};
+
+use super::scene::{self, Clock, Life, Settling, Steady, left, millis};
+use super::{Call, Drained, ForeignJob, Observation, Order, Progress};
+use crate::error::{Error, Result};
+use crate::fleet::units::bus::{self, Bus, Reach, Signal, Trouble};
+use crate::fleet::units::{self, files};
+use crate::fleet::{Manager, Phase, Process, SelfReport, Unit, procfs};
+
+/// How long a call may take; a stopped manager costs no more than this.
+const CALL_LIMIT: Duration = bus::CALL_LIMIT;
+
+/// How often the unit is read although no signal came.
+const BACKSTOP: Duration = Duration::from_millis(500);
+
+/// How often a unit that settles is looked at: processes and files send no signals.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// What systemd may take beyond a unit's budgets: its final SIGKILL, a busy machine.
+const SLACK: Duration = Duration::from_secs(10);
+
+/// How long the manager may take to notice that a process of it ended.
+const NOTICE: Duration = Duration::from_secs(2);
+
+/// How long a unit that is down must stay so before that is an end state.
+const DOWN: Duration = Duration::from_secs(1);
+
+/// So many lives after the first new one are a crash loop, and more would show nothing new.
+const ENOUGH_LIVES: usize = 3;
+
+const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
+const JOB: &str = "org.freedesktop.systemd1.Job";
+
+/// Carries out an order under systemd.
+///
+/// # Errors
+/// Only when `tell` fails: whoever ordered it is gone or wants to end. What systemd refuses or does
+/// not answer is in the observation.
+pub fn restart(order: &Order, tell: &mut dyn FnMut(Progress) -> Result<()>) -> Result<Observation> {
+    let clock = Clock::start(order.deadline, tell);
+    let bus = match Bus::reach(order.manager, CALL_LIMIT) {
+        Ok(Reach::Bus(bus)) => bus,
+        Ok(Reach::NoManager) => {
+            return Ok(scene::unreached("no-manager", "no manager runs".into()));
+        }
+        Ok(Reach::NoBus(reason)) => return Ok(scene::unreached("no-bus", reason)),
+        Err(error) => {
+            let code = error.kind().code().to_ascii_lowercase();
+            return Ok(scene::unreached(&code, error.to_string()));
+        }
+    };
+    let mut acting = Acting {
+        order,
+        clock,
+        bus,
+        object: String::new(),
+        life: None,
+        before: Vec::new(),
+        jobs: Vec::new(),
+        helpers: Vec::new(),
+        cgroup: String::new(),
+        seen: scene::unreached("", String::new()),
+        last: Unit::default(),
+    };
+    match acting.run() {
+        Ok(()) => {}
+        Err(Halt::Told(error)) => return Err(error),
+        Err(Halt::Manager(trouble)) => acting.seen.unit_error = Some(trouble.to_string()),
+    }
+    Ok(acting.finish())
+}
+
+/// Why the course of an order ends early.
+enum Halt {
+    /// Nobody wants the answer any more.
+    Told(Error),
+    /// The manager went away or went mute; what was seen so far is the answer.
+    Manager(Trouble),
+}
+
+impl From<Error> for Halt {
+    fn from(error: Error) -> Self {
+        Self::Told(error)
+    }
+}
+
+impl From<Trouble> for Halt {
+    fn from(trouble: Trouble) -> Self {
+        Self::Manager(trouble)
+    }
+}
+
+/// A job on the unit.
+struct Job {
+    id: u32,
+    path: String,
+    /// Empty if it ended before it could be asked.
+    job_type: String,
+    result: Option<String>,
+    ours: bool,
+}
+
+struct Acting<'a> {
+    order: &'a Order,
+    clock: Clock<'a>,
+    bus: Box<Bus>,
+    object: String,
+    life: Option<Life>,
+    before: Vec<Process>,
+    jobs: Vec<Job>,
+    /// Services named after the unit and the old process that appeared since: the runtime's own restart.
+    helpers: Vec<String>,
+    cgroup: String,
+    seen: Observation,
+    last: Unit,
+}
+
+impl Acting<'_> {
+    fn run(&mut self) -> Result<(), Halt> {
+        if !self.look()? {
+            return Ok(());
+        }
+        if let Some(why) = self.unexpected() {
+            self.seen.call = Call::Nothing { why };
+            // What runs now is what came after the life that was meant.
+            let meant = self.order.expected.incarnation.as_ref();
+            self.before
+                .retain(|process| Some(&process.incarnation) == meant);
+            if self.has_new_life() {
+                let id = self.last.invocation_id.clone();
+                self.seen.invocations.push(id);
+            }
+            return self.settle();
+        }
+        if self.adopt()? {
+            return self.settle();
+        }
+        if !self.is_ours_to_restart() {
+            let state = self.state();
+            self.seen.call = Call::Nothing {
+                why: format!("it is {state}"),
+            };
+            return self.settle();
+        }
+        if self.should_drain()? {
+            if let Err((error, message)) = self.may_restart()? {
+                self.seen.call = Call::Refused { error, message };
+                return Ok(());
+            }
+            self.drain()?;
+            if self.after_drain()? {
+                return self.settle();
+            }
+        }
+        self.queue()?;
+        self.settle()
+    }
+
+    /// Subscribes and reads everything once; false if there is nothing to act on.
+    fn look(&mut self) -> Result<bool, Halt> {
+        self.clock.tell("look", None)?;
+        let object: Result<OwnedObjectPath, Trouble> =
+            self.bus.manage("GetUnit", &self.order.unit.as_str());
+        self.object = match object {
+            Ok(object) => object.to_string(),
+            Err(Trouble::Refused { name, message }) => {
+                let error = bus::short(&name).to_owned();
+                self.seen.call = Call::Refused { error, message };
+                return Ok(false);
+            }
+            Err(trouble) => {
+                self.seen.call = Call::Refused {
+                    error: "mute".into(),
+                    message: trouble.to_string(),
+                };
+                return Err(trouble.into());
+            }
+        };
+        self.seen.call = Call::Refused {
+            error: "mute".into(),
+            message: "the manager stopped answering before anything was asked".into(),
+        };
+        let drains = self.order.row.drain.is_some();
+        self.bus.watch(&self.order.unit, &self.object, drains)?;
+        // A unit that dies unreferenced is unloaded, and its result is lost; the reference goes with
+        // this connection. It may be refused: then the unit is read as long as it stays loaded.
+        let _: Result<(), Trouble> = self.bus.manage("RefUnit", &self.order.unit.as_str());
+        self.read()?;
+        self.seen.unit_before = self.last.clone();
+        self.before = self.running();
+        Ok(true)
+    }
+
+    /// Why this is not the life that was ordered to end, if it is not.
+    fn unexpected(&mut self) -> Option<String> {
+        let expected = &self.order.expected;
+        if !expected.invocation_id.is_empty() && expected.invocation_id != self.last.invocation_id {
+            return Some("another invocation runs already".into());
+        }
+        let incarnation = expected.incarnation.as_ref()?;
+        match Life::hold(incarnation) {
+            Ok(Some(life)) => {
+                self.life = Some(life);
+                None
+            }
+            Ok(None) => Some("the process had ended".into()),
+            Err(error) => Some(format!("the process cannot be held: {error}")),
+        }
+    }
+
+    /// Waits for jobs that others queued; true if there is nothing left for us to do.
+    fn adopt(&mut self) -> Result<bool, Halt> {
+        let mut adopted = None;
+        while self.last.job_id != 0 && !self.seen.at_limit {
+            let path = self.last.job_path.clone();
+            self.know_job(self.last.job_id, &path);
+            self.wait_for(&path)?;
+            self.read()?;
+            adopted = Some(path);
+        }
+        let Some(job) = adopted else {
+            return Ok(false);
+        };
+        let same_life = !self.has_new_life() && self.last.is_up() && !self.is_over();
+        if same_life && !self.seen.stop_seen && !self.seen.at_limit {
+            let note = format!("job {job} of somebody else left the old life running");
+            self.seen.notes.push(note);
+            return Ok(false);
+        }
+        self.seen.job_result = self.result_of(&job);
+        self.seen.call = Call::Adopted { job };
+        Ok(true)
+    }
+
+    fn is_ours_to_restart(&self) -> bool {
+        self.last.is_up() || self.waits_to_run()
+    }
+
+    fn waits_to_run(&self) -> bool {
+        self.last.active_state == "activating" && self.last.sub_state.starts_with("auto-restart")
+    }
+
+    fn state(&self) -> String {
+        format!("{} ({})", self.last.active_state, self.last.sub_state)
+    }
+
+    /// Whether the old life is to be asked to end, and whether it can hear.
+    fn should_drain(&mut self) -> Result<bool, Halt> {
+        let (Some(drain), Some(incarnation), Some(_)) = (
+            &self.order.row.drain,
+            &self.order.expected.incarnation,
+            &self.life,
+        ) else {
+            return Ok(false);
+        };
+        let reports = scene::reports(self.order);
+        let report = reports
+            .iter()
+            .filter(|report| scene::names(report, incarnation))
+            .find(|report| matches!(report.phase, Phase::Running | Phase::Draining));
+        let Some(report) = report else {
+            if self.order.spoke_before {
+                let note = "not drained: it does not say that it runs";
+                self.seen.notes.push(note.into());
+            }
+            return Ok(false);
+        };
+        if report.phase == Phase::Draining {
+            let note = "not signalled: it finishes its work already";
+            self.seen.notes.push(note.into());
+            return self.await_end(drain.limit, "drain").map(|_| false);
+        }
+        // A signal before its handler is there kills: a young runtime is not asked (evidence: B).
+        let hears = procfs::read(incarnation.pid, &[])
+            .ok()
+            .flatten()
+            .is_some_and(|process| scene::catches(&process, drain.signal));
+        if !hears {
+            let note = "not drained: it does not catch the signal yet";
+            self.seen.notes.push(note.into());
+        }
+        Ok(hears)
+    }
+
+    /// Whether we may restart the unit, found out without restarting it: a drain that is followed by
+    /// a denial would leave the runtime dead.
+    ///
+    /// `triggering` is a mode for stop jobs only; systemd checks who asks, then whether the unit allows
+    /// it, then refuses that mode for any other job. Nothing is queued (systemd 246 and later).
+    fn may_restart(&mut self) -> Result<Result<(), (String, String)>, Halt> {
+        let body = (self.order.unit.as_str(), "triggering");
+        let probe: Result<OwnedObjectPath, Trouble> = self.bus.manage("TryRestartUnit", &body);
+        let (name, message) = match probe {
+            Ok(path) => {
+                // Not refused by some future systemd: then it is our restart, and it is watched as one.
+                self.own(path.as_str());
+                return Ok(Ok(()));
+            }
+            Err(Trouble::Refused { name, message }) => (bus::short(&name).to_owned(), message),
+            Err(trouble) => return Err(trouble.into()),
+        };
+        if name != "InvalidArgs" {
+            return Ok(Err((name, message)));
+        }
+        // Older managers do not know the mode and say so before they check who asks.
+        let unchecked = !message.contains("triggering is only valid");
+        let trusted = match self.order.manager {
+            Manager::System => rustix::process::geteuid().is_root(),
+            Manager::User(_) => true,
+        };
+        if unchecked && !trusted {
+            let message = "whether a restart is allowed cannot be found out beforehand";
+            return Ok(Err(("unproven".into(), message.into())));
+        }
+        Ok(Ok(()))
+    }
+
+    fn drain(&mut self) -> Result<(), Halt> {
+        let (Some(drain), Some(life)) = (&self.order.row.drain, &self.life) else {
+            return Ok(());
+        };
+        let began = Instant::now();
+        if let Err(error) = life.signal(drain.signal) {
+            self.seen.notes.push(format!("not drained: {error}"));
+            return Ok(());
+        }
+        let mut drained = Drained {
+            signal: drain.signal,
+            exited: false,
+            waited_ms: 0,
+        };
+        self.seen.drain = Some(drained.clone());
+        drained.exited = self.await_end(drain.limit, "drain")?;
+        drained.waited_ms = millis(began.elapsed());
+        self.seen.drain = Some(drained);
+        Ok(())
+    }
+
+    /// Waits until the old process ended.
+    fn await_end(&mut self, limit: Duration, phase: &str) -> Result<bool, Halt> {
+        let until = self.clock.until(limit);
+        loop {
+            let Some(life) = &self.life else {
+                return Ok(true);
+            };
+            match life.is_over() {
+                Ok(true) => return Ok(true),
+                Ok(false) if left(until).is_zero() => return Ok(false),
+                Ok(false) => {}
+                Err(error) => {
+                    self.seen.notes.push(format!("cannot watch it: {error}"));
+                    return Ok(false);
+                }
+            }
+            if self.clock.is_due() {
+                let agents = self.old_report().and_then(|report| report.active_agents);
+                self.clock.tell(phase, agents)?;
+            }
+            // The manager tells of the end of its main processes, so this wakes for it; it also tells
+            // of an operator's stop, whose type can be asked only while it lasts.
+            self.bus.wait(LOOK.min(left(until)))?;
+            self.collect()?;
+        }
+    }
+
+    fn old_report(&self) -> Option<SelfReport> {
+        let incarnation = self.order.expected.incarnation.as_ref()?;
+        scene::reports(self.order)
+            .into_iter()
+            .find(|report| scene::names(report, incarnation))
+    }
+
+    /// After the old life ended by itself: waits until somebody's restart took over or nobody's will.
+    /// True if there is nothing left for us to do.
+    fn after_drain(&mut self) -> Result<bool, Halt> {
+        if self.seen.drain.as_ref().is_none_or(|drain| !drain.exited) {
+            self.read()?;
+            return self.adopt();
+        }
+        let noticed = self.clock.until(NOTICE);
+        let stopped = self.clock.until(self.budget());
+        loop {
+            self.read()?;
+            if self.last.job_id != 0 {
+                return self.adopt();
+            }
+            if self.has_new_life() {
+                return Ok(self.came_back());
+            }
+            let pid = self
+                .order
+                .expected
+                .incarnation
+                .as_ref()
+                .map(|life| life.pid);
+            let unnoticed = self.last.is_up() && Some(self.last.main_pid) == pid;
+            let until = match self.last.active_state.as_str() {
+                // Its own helper restarts it; a second restart would end a new life of a moment.
+                _ if !self.helpers.is_empty() => stopped,
+                "deactivating" => stopped,
+                _ if unnoticed => noticed,
+                _ => return Ok(false),
+            };
+            if left(until).is_zero() {
+                return Ok(false);
+            }
+            self.clock.tell("drained", None)?;
+            self.bus.wait(BACKSTOP.min(left(until)))?;
+        }
+    }
+
+    fn has_new_life(&self) -> bool {
+        self.last.invocation_id != self.old_invocation() && !self.last.invocation_id.is_empty()
+    }
+
+    fn old_invocation(&self) -> &str {
+        match self.order.expected.invocation_id.as_str() {
+            "" => &self.seen.unit_before.invocation_id,
+            expected => expected,
+        }
+    }
+
+    /// Notes that somebody else's restart gave the unit a new life.
+    fn came_back(&mut self) -> bool {
+        let job = self
+            .jobs
+            .iter()
+            .rev()
+            .find(|job| job.job_type != "stop" && job.result.is_some());
+        self.seen.call = match job {
+            Some(job) => {
+                self.seen.job_result.clone_from(&job.result);
+                Call::Adopted {
+                    job: job.path.clone(),
+                }
+            }
+            None => Call::Nothing {
+                why: "it came back by itself".into(),
+            },
+        };
+        true
+    }
+
+    /// Queues our one job, if the unit is still in a state that asks for it, and waits for it.
+    fn queue(&mut self) -> Result<(), Halt> {
+        let left_dead = matches!(self.last.active_state.as_str(), "inactive" | "failed")
+            && self.seen.drain.as_ref().is_some_and(|drain| drain.exited)
+            && !self.jobs.iter().any(|job| !job.ours);
+        let method = if self.is_ours_to_restart() {
+            "TryRestartUnit"
+        } else if left_dead {
+            "StartUnit"
+        } else {
+            let state = self.state();
+            self.seen.call = Call::Nothing {
+                why: format!("it is {state}"),
+            };
+            return Ok(());
+        };
+        self.clock.tell("queue", None)?;
+        let body = (self.order.unit.as_str(), "fail");
+        let queued: Result<OwnedObjectPath, Trouble> = self.bus.manage(method, &body);
+        match queued {
+            Ok(path) => {
+                let job = path.to_string();
+                self.own(&job);
+                self.seen.call = Call::Queued { job: job.clone() };
+                self.wait_for(&job)?;
+                self.seen.job_result = self.result_of(&job);
+                Ok(())
+            }
+            Err(Trouble::Refused { name, message }) => {
+                let error = bus::short(&name).to_owned();
+                self.seen.call = Call::Refused { error, message };
+                Ok(())
+            }
+            Err(trouble) => {
+                let message = format!("{method} was asked for and may have been queued: {trouble}");
+                let error = "mute".into();
+                self.seen.call = Call::Refused { error, message };
+                Err(trouble.into())
+            }
+        }
+    }
+
+    /// Waits until a job ended, at most the unit's own budgets.
+    fn wait_for(&mut self, path: &str) -> Result<(), Halt> {
+        let until = self.clock.until(self.budget());
+        loop {
+            self.collect()?;
+            let job = self.jobs.iter().find(|job| job.path == path);
+            let Some(id) = job.filter(|job| job.result.is_none()).map(|job| job.id) else {
+                return Ok(());
+            };
+            if left(until).is_zero() {
+                self.seen.at_limit = true;
+                return Ok(());
+            }
+            self.clock.tell("job", None)?;
+            let began = Instant::now();
+            self.bus.wait(BACKSTOP.min(left(until)))?;
+            let told = began.elapsed() < BACKSTOP;
+            self.read()?;
+            if !told
+                && self.last.job_id != id
+                && self.result_of(path).is_none()
+                && self.is_gone(id)?
+            {
+                let note = format!("the end of job {id} was not told");
+                self.seen.notes.push(note);
+                return Ok(());
+            }
+        }
+    }
+
+    fn is_gone(&mut self, id: u32) -> Result<bool, Halt> {
+        let found: Result<OwnedObjectPath, Trouble> = self.bus.manage("GetJob", &id);
+        // The signal may have come just before this answer.
+        self.collect()?;
+        match found {
+            Ok(_) => Ok(false),
+            Err(Trouble::Refused { .. }) => Ok(true),
+            Err(trouble) => Err(trouble.into()),
+        }
+    }
+
+    /// What a stop and a start of this unit may take, and the pause between them.
+    fn budget(&self) -> Duration {
+        let unit = &self.seen.unit_before;
+        let finite = |usec: u64| match usec {
+            u64::MAX => self.order.row.limit,
+            usec => Duration::from_micros(usec),
+        };
+        finite(unit.timeout_stop_usec)
+            + finite(unit.timeout_start_usec)
+            + finite(unit.restart_usec)
+            + SLACK
+    }
+
+    /// Watches until the end state has been constant for long enough, or is down, or a limit ends it.
+    fn settle(&mut self) -> Result<(), Halt> {
+        if matches!(self.seen.call, Call::Refused { .. }) || self.seen.at_limit {
+            return Ok(());
+        }
+        let mut settling = Settling::new(self.order);
+        let until = self.clock.until(self.budget() + settling.longest());
+        let mut up = Steady::new();
+        let mut down = Steady::new();
+        loop {
+            self.read()?;
+            let (_, successors) = scene::split(self.running(), &self.before);
+            let reports = scene::reports(self.order);
+            let report = scene::report_of(&reports, &successors);
+            let quiet = self.last.job_id == 0;
+            let is_up = quiet && self.last.active_state == "active";
+            let is_down = quiet && matches!(self.last.active_state.as_str(), "inactive" | "failed");
+            let lives: Vec<(u32, u64)> = successors
+                .iter()
+                .map(|life| (life.incarnation.pid, life.incarnation.start_ticks))
+                .collect();
+            let id = || self.last.invocation_id.clone();
+            let steady = up.see(is_up.then(|| (id(), lives)));
+            let lying = down.see(is_down.then(id));
+            self.seen.settled_ms = millis(steady.max(lying));
+            let looping = self.seen.flapping && self.seen.invocations.len() > ENOUGH_LIVES;
+            // What nobody asked to restart does not have to prove a new life.
+            let untouched = !self.has_new_life() && is_up;
+            let enough = if untouched {
+                steady >= self.order.row.settle
+            } else {
+                settling.is_done(steady, !successors.is_empty(), report)
+            };
+            if (is_up && enough) || lying >= DOWN || looping {
+                return Ok(());
+            }
+            if left(until).is_zero() {
+                self.seen.at_limit = true;
+                return Ok(());
+            }
+            let agents = report.and_then(|report| report.active_agents);
+            self.clock.tell("settle", agents)?;
+            self.bus.wait(LOOK.min(left(until)))?;
+        }
+    }
+
+    /// Reads the unit, and takes in what was told meanwhile.
+    fn read(&mut self) -> Result<(), Halt> {
+        let mut unit = units::read(&mut self.bus, &self.object)?;
+        units::narrow_environment(&self.order.app, &mut unit);
+        self.collect()?;
+        let known = self.seen.invocations.last().map(String::as_str);
+        let known = known.unwrap_or_else(|| self.old_invocation());
+        let is_new = !unit.invocation_id.is_empty() && unit.invocation_id != known;
+        // The first look has nothing to compare with.
+        if !self.seen.unit_before.name.is_empty() {
+            let respawned = unit.n_restarts > self.last.n_restarts;
+            let had_new_life = !self.seen.invocations.is_empty();
+            if had_new_life && (unit.sub_state.starts_with("auto-restart") || (is_new && respawned))
+            {
+                self.seen.flapping = true;
+            }
+            if is_new {
+                self.seen.invocations.push(unit.invocation_id.clone());
+            }
+        }
+        if !unit.control_group.is_empty() {
+            self.cgroup.clone_from(&unit.control_group);
+        }
+        self.last = unit;
+        Ok(())
+    }
+
+    /// Takes in what the manager told.
+    fn collect(&mut self) -> Result<(), Halt> {
+        for signal in self.bus.told() {
+            match signal {
+                Signal::JobNew { id, path, unit } if unit == self.order.unit => {
+                    self.know_job(id, &path);
+                }
+                Signal::JobRemoved {
+                    id,
+                    path,
+                    unit,
+                    result,
+                } if unit == self.order.unit => {
+                    self.know_job(id, &path);
+                    if let Some(job) = self.jobs.iter_mut().find(|job| job.path == path) {
+                        job.result = Some(result);
+                    }
+                }
+                Signal::UnitNew(unit) if self.is_helper(&unit) => self.helpers.push(unit),
+                Signal::UnitRemoved(unit) => self.helpers.retain(|helper| *helper != unit),
+                Signal::JobNew { .. }
+                | Signal::JobRemoved { .. }
+                | Signal::UnitNew(_)
+                | Signal::Changed => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// A runtime may restart itself through a service of its own while it drains; what tells such a
+    /// service is that it is named after the unit and after the process that ends (evidence: B2).
+    fn is_helper(&self, unit: &str) -> bool {
+        let Some(incarnation) = &self.order.expected.incarnation else {
+            return false;
+        };
+        let pid = incarnation.pid.to_string();
+        files::stem(unit)
+            .strip_prefix(files::stem(&self.order.unit))
+            .is_some_and(|rest| rest.split(['-', '@', '_', '.']).any(|word| word == pid))
+    }
+
+    /// Remembers a job of somebody else, and of what type it is while it can be asked.
+    fn know_job(&mut self, id: u32, path: &str) {
+        if self.jobs.iter().any(|job| job.path == path) {
+            return;
+        }
+        let body = (JOB, "JobType");
+        let job_type: Result<OwnedVariant, Trouble> = self.bus.call(path, PROPERTIES, "Get", &body);
+        let job_type = job_type
+            .ok()
+            .and_then(|value| String::try_from(value).ok())
+            .unwrap_or_default();
+        self.seen.stop_seen |= job_type == "stop";
+        self.jobs.push(Job {
+            id,
+            path: path.to_owned(),
+            job_type,
+            result: None,
+            ours: false,
+        });
+    }
+
+    /// Remembers that a job is ours.
+    fn own(&mut self, path: &str) {
+        let id = path.rsplit('/').next().and_then(|id| id.parse().ok());
+        self.jobs.push(Job {
+            id: id.unwrap_or_default(),
+            path: path.to_owned(),
+            job_type: String::new(),
+            result: None,
+            ours: true,
+        });
+    }
+
+    fn result_of(&self, path: &str) -> Option<String> {
+        let job = self.jobs.iter().find(|job| job.path == path)?;
+        job.result.clone()
+    }
+
+    /// A job of somebody else that was over before its type could be asked was a stop if it is done,
+    /// the unit is down, and no start was tried since: a start checks the unit's conditions first.
+    fn recognise_stop(&mut self) {
+        let untyped = self.jobs.iter().any(|job| {
+            !job.ours && job.job_type.is_empty() && job.result.as_deref() == Some("done")
+        });
+        let before = &self.seen.unit_before;
+        let unstarted = self.last.condition_timestamp_monotonic
+            == before.condition_timestamp_monotonic
+            && self.last.inactive_exit_monotonic == before.inactive_exit_monotonic;
+        let down = matches!(self.last.active_state.as_str(), "inactive" | "failed");
+        if untyped && unstarted && down && !self.seen.stop_seen {
+            self.seen.stop_seen = true;
+            self.note("a short job of somebody else left it down: a stop".into());
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.life
+            .as_ref()
+            .is_some_and(|life| life.is_over().unwrap_or(false))
+    }
+
+    /// The processes of the order's kind in the unit's control group.
+    fn running(&mut self) -> Vec<Process> {
+        if self.cgroup.is_empty() {
+            return Vec::new();
+        }
+        let pids = match procfs::in_cgroup(&self.cgroup) {
+            Ok(pids) => pids,
+            Err(error) => {
+                self.note(format!("{}: {error}", self.cgroup));
+                return Vec::new();
+            }
+        };
+        let mut found = Vec::new();
+        for pid in pids {
+            match scene::of_kind(self.order, pid) {
+                Ok(process) => found.extend(process),
+                Err(reason) => self.note(reason),
+            }
+        }
+        found
+    }
+
+    fn note(&mut self, note: String) {
+        if !self.seen.notes.contains(&note) {
+            self.seen.notes.push(note);
+        }
+    }
+
+    fn finish(mut self) -> Observation {
+        if !self.object.is_empty() && self.seen.unit_error.is_none() {
+            match self.read() {
+                Ok(()) => self.seen.unit_after = Some(self.last.clone()),
+                Err(Halt::Manager(trouble)) => self.seen.unit_error = Some(trouble.to_string()),
+                Err(Halt::Told(error)) => self.seen.unit_error = Some(error.to_string()),
+            }
+        }
+        self.recognise_stop();
+        let (survivors, successors) = scene::split(self.running(), &self.before);
+        let reports = scene::reports(self.order);
+        self.seen.self_after = scene::report_of(&reports, &successors)
+            .or(reports.first())
+            .cloned();
+        self.seen.old_alive = match (&self.life, &self.order.expected.incarnation) {
+            (Some(life), _) => life.is_over().ok().map(|over| !over),
+            (None, Some(incarnation)) => match procfs::start_ticks(incarnation.pid) {
+                Ok(start) => Some(start == Some(incarnation.start_ticks)),
+                Err(_) => None,
+            },
+            (None, None) => Some(false),
+        };
+        self.seen.successors = successors;
+        self.seen.survivors = survivors;
+        self.seen.foreign_jobs = self
+            .jobs
+            .into_iter()
+            .filter(|job| !job.ours)
+            .map(|job| ForeignJob {
+                job: job.path,
+                job_type: job.job_type,
+                result: job.result,
+            })
+            .collect();
+        self.seen.waited_ms = self.clock.waited_ms();
+        self.seen
+    }
+}

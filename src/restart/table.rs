@@ -1,0 +1,996 @@
+//! The mechanism table: which owner of a runtime is asked to restart it, and how.
+//!
+//! Rows are data (`mechanisms.toml` and a site's own files before it); the first that matches a
+//! [`Subject`] wins, and what no row matches has no mechanism. [`Table::load`] refuses a table that
+//! cannot mean what it says – unknown keys, a second row of one id, a row that an earlier one of the
+//! same file or of a site hides – naming file and line. It acts on nothing: executors take a [`Mechanism`].
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, Serialize};
+use toml_edit::Document;
+
+use crate::error::{Error, Kind, Result};
+use crate::fleet::{Manager, Runtime, Supervisor};
+
+/// The rows that are part of the program.
+pub const BUILTIN: &str = include_str!("mechanisms.toml");
+
+/// The name of the built-in rows in errors.
+const BUILTIN_NAME: &str = "mechanisms.toml";
+
+/// How long a row's restart settles where the row does not say.
+const SETTLE: Duration = Duration::from_secs(3);
+
+/// The same, where the runtime says nothing of itself.
+const SETTLE_SILENT: Duration = Duration::from_secs(10);
+
+/// How long a runtime that spoke before may take to speak again.
+const SPEAK_LIMIT: Duration = Duration::from_secs(60);
+
+/// What stands for a budget that a unit sets to infinity.
+const LIMIT: Duration = Duration::from_secs(600);
+
+/// Names that an instruction or an argument may hold in braces.
+const FIELDS: &[&str] = &[
+    "unit",
+    "systemctl",
+    "pid",
+    "user",
+    "uid",
+    "kind",
+    "profile",
+    "home",
+    "program",
+    "slot",
+    "label",
+    "domain",
+];
+
+/// One row: whom it is for, and what is done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mechanism {
+    /// Its name in the receipt.
+    pub id: String,
+    /// It is for a subject that one of these describes.
+    pub matches: Vec<Match>,
+    /// What is done.
+    pub action: Action,
+    /// How the runtime is asked to finish its work first.
+    pub drain: Option<Drain>,
+    /// How long the new life must stay constant after it said that it serves.
+    pub settle: Duration,
+    /// The same for one that says nothing of itself, from when it is up.
+    pub settle_silent: Duration,
+    /// How long a new life may stay silent if the old one spoke.
+    pub speak_limit: Duration,
+    /// What stands for a budget that is infinite or not known.
+    pub limit: Duration,
+    /// The command of [`Action::Command`], an absolute program first; may hold fields in braces.
+    pub argv: Vec<String>,
+    /// The whole environment of that command.
+    pub env: BTreeMap<String, String>,
+    /// What a person would do; holds fields in braces.
+    pub instruction: String,
+    /// Where the row stands: file and line.
+    pub origin: String,
+}
+
+/// What is done to restart a runtime.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Action {
+    /// systemd's `TryRestartUnit`.
+    TryRestart,
+    /// launchd's `kickstart -k`.
+    Kickstart,
+    /// A command of the row.
+    Command,
+    /// The drain's signal to the runtime; who keeps it running starts the next.
+    Signal,
+    /// SIGTERM, or the drain's signal, to the runtime; who keeps it running starts the next.
+    Respawn,
+    /// Nothing: a living owner will do it by itself.
+    Defer,
+    /// Nothing: only a person can.
+    Manual,
+    /// Nothing: it must never be restarted from here.
+    Deny,
+}
+
+/// How a runtime is asked to finish its work and end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Drain {
+    /// The signal's name without `SIG`.
+    pub signal: SignalName,
+    /// How long it may take.
+    pub limit: Duration,
+}
+
+/// A signal that a runtime may be sent. SIGKILL is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum SignalName {
+    /// SIGHUP.
+    Hup,
+    /// SIGINT.
+    Int,
+    /// SIGQUIT.
+    Quit,
+    /// SIGTERM.
+    Term,
+    /// SIGUSR1.
+    Usr1,
+    /// SIGUSR2.
+    Usr2,
+}
+
+/// Conditions that must all hold; an empty one holds for everything.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Match {
+    /// Who keeps it running.
+    #[serde(deserialize_with = "one_or_many")]
+    pub manager: Vec<Owner>,
+    /// Names of units; `*` and `?` as in a shell.
+    #[serde(deserialize_with = "one_or_many")]
+    pub unit: Vec<String>,
+    /// Labels of launchd jobs.
+    #[serde(deserialize_with = "one_or_many")]
+    pub label: Vec<String>,
+    /// Paths of control groups.
+    #[serde(deserialize_with = "one_or_many")]
+    pub cgroup: Vec<String>,
+    /// Names of parent programs.
+    #[serde(deserialize_with = "one_or_many")]
+    pub parent: Vec<String>,
+    /// Kinds of runtimes.
+    #[serde(deserialize_with = "one_or_many")]
+    pub kind: Vec<String>,
+    /// Types of services (`simple`, `oneshot`, …).
+    #[serde(rename = "type", deserialize_with = "one_or_many")]
+    pub service_type: Vec<String>,
+}
+
+/// Who keeps a runtime running, as a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Owner {
+    /// The system's systemd.
+    System,
+    /// A user's systemd.
+    User,
+    /// launchd.
+    Launchd,
+    /// s6.
+    S6,
+    /// The application's desktop program.
+    Desktop,
+    /// Another program that respawns it.
+    External,
+    /// A person's session.
+    Scope,
+    /// Nobody.
+    Nobody,
+    /// It is not known; a row must ask for it by this word.
+    Unknown,
+}
+
+/// What the table is asked about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subject<'a> {
+    /// Who keeps it running.
+    pub owner: Owner,
+    /// Its unit's name, or empty.
+    pub unit: &'a str,
+    /// Its launchd label, or empty.
+    pub label: &'a str,
+    /// Its control group's path, or empty.
+    pub cgroup: &'a str,
+    /// The name of the program that started it, or empty.
+    pub parent: &'a str,
+    /// Its kind.
+    pub kind: &'a str,
+    /// Its service's type, or empty.
+    pub service_type: &'a str,
+}
+
+/// The row for a subject, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chosen<'a> {
+    /// The row; `None` where no row matches: then nothing may be done.
+    pub row: Option<&'a Mechanism>,
+    /// Which of its conditions held.
+    pub why: String,
+    /// The rows before it, and which condition of each did not hold.
+    pub rejected: Vec<(String, String)>,
+}
+
+/// All rows, in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Table {
+    rows: Vec<Mechanism>,
+}
+
+/// What braces stand for in instructions and arguments.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fields(BTreeMap<String, String>);
+
+impl Table {
+    /// Reads a table: a site's files in the given order, then the built-in rows.
+    ///
+    /// `builtin` replaces the rows that are part of the program, so that what deleting one means can
+    /// be seen without compiling.
+    ///
+    /// # Errors
+    /// When a row cannot mean what it says; the error names the file and the line.
+    pub fn load(builtin: Option<&str>, site: &[(String, String)]) -> Result<Self> {
+        let mut rows: Vec<Mechanism> = Vec::new();
+        let mut own_from = 0;
+        for (name, text) in site {
+            add(&mut rows, 0, name, text)?;
+            own_from = rows.len();
+        }
+        // A site's row may hide one of ours on purpose, so ours are compared among themselves.
+        add(
+            &mut rows,
+            own_from,
+            BUILTIN_NAME,
+            builtin.unwrap_or(BUILTIN),
+        )?;
+        Ok(Self { rows })
+    }
+
+    /// The rows, in the order in which they are tried.
+    #[must_use]
+    pub fn rows(&self) -> &[Mechanism] {
+        &self.rows
+    }
+
+    /// The first row that matches.
+    #[must_use]
+    pub fn choose(&self, subject: &Subject<'_>) -> Chosen<'_> {
+        let mut rejected = Vec::new();
+        for row in &self.rows {
+            let mut misses = Vec::new();
+            for candidate in &row.matches {
+                match candidate.miss(subject) {
+                    None => {
+                        return Chosen {
+                            row: Some(row),
+                            why: candidate.to_string(),
+                            rejected,
+                        };
+                    }
+                    Some(miss) if !misses.contains(&miss) => misses.push(miss),
+                    Some(_) => {}
+                }
+            }
+            rejected.push((row.id.clone(), misses.join("; ")));
+        }
+        Chosen {
+            row: None,
+            why: "no row matches".into(),
+            rejected,
+        }
+    }
+}
+
+impl Mechanism {
+    /// What a person would do, with the fields filled in; a field that is not known reads `UNKNOWN`.
+    #[must_use]
+    pub fn instruct(&self, fields: &Fields) -> String {
+        fields.fill(&self.instruction)
+    }
+
+    /// Whether the action, rather than a person or the owner, restarts the runtime.
+    #[must_use]
+    pub const fn acts(&self) -> bool {
+        matches!(
+            self.action,
+            Action::TryRestart | Action::Command | Action::Signal | Action::Respawn
+        )
+    }
+}
+
+impl Match {
+    /// The first condition that does not hold.
+    fn miss(&self, subject: &Subject<'_>) -> Option<String> {
+        let owned = self.manager.is_empty() || self.manager.contains(&subject.owner);
+        if !owned || (self.manager.is_empty() && subject.owner == Owner::Unknown) {
+            return Some(format!("manager is {}", subject.owner));
+        }
+        self.globs()
+            .into_iter()
+            .zip(subject.values())
+            .find(|((_, globs), value)| {
+                !globs.is_empty() && !globs.iter().any(|pattern| glob(pattern, value))
+            })
+            .map(|((name, _), value)| match value {
+                "" => format!("it has no {name}"),
+                value => format!("{name} is {value}"),
+            })
+    }
+
+    fn globs(&self) -> [(&'static str, &[String]); 6] {
+        [
+            ("unit", &self.unit),
+            ("label", &self.label),
+            ("cgroup", &self.cgroup),
+            ("parent", &self.parent),
+            ("kind", &self.kind),
+            ("type", &self.service_type),
+        ]
+    }
+
+    /// Whether everything that `other` describes is described by this, too.
+    fn covers(&self, other: &Self) -> bool {
+        let owners = self.manager.is_empty() && !other.manager.contains(&Owner::Unknown)
+            || (!other.manager.is_empty()
+                && other
+                    .manager
+                    .iter()
+                    .all(|owner| self.manager.contains(owner)));
+        let globs = self.globs().into_iter().zip(other.globs());
+        owners
+            && globs.into_iter().all(|((_, ours), (_, theirs))| {
+                ours.is_empty()
+                    || (!theirs.is_empty()
+                        && theirs
+                            .iter()
+                            .all(|their| ours.iter().any(|our| glob_covers(our, their))))
+            })
+    }
+}
+
+impl fmt::Display for Match {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts = Vec::new();
+        if !self.manager.is_empty() {
+            let owners: Vec<String> = self.manager.iter().map(ToString::to_string).collect();
+            parts.push(format!("manager {}", owners.join("|")));
+        }
+        for (name, globs) in self.globs() {
+            if !globs.is_empty() {
+                parts.push(format!("{name} {}", globs.join("|")));
+            }
+        }
+        if parts.is_empty() {
+            return f.write_str("anything");
+        }
+        f.write_str(&parts.join(", "))
+    }
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::System => "system",
+            Self::User => "user",
+            Self::Launchd => "launchd",
+            Self::S6 => "s6",
+            Self::Desktop => "desktop",
+            Self::External => "external",
+            Self::Scope => "scope",
+            Self::Nobody => "nobody",
+            Self::Unknown => "unknown",
+        })
+    }
+}
+
+impl<'a> Subject<'a> {
+    /// The subject that a runtime is.
+    #[must_use]
+    pub fn of(runtime: &'a Runtime) -> Self {
+        let mut subject = Self {
+            owner: Owner::Unknown,
+            unit: "",
+            label: "",
+            cgroup: runtime
+                .process
+                .as_ref()
+                .map_or("", |process| process.cgroup.as_str()),
+            parent: "",
+            kind: &runtime.kind,
+            service_type: runtime
+                .unit
+                .as_ref()
+                .map_or("", |unit| unit.service_type.as_str()),
+        };
+        match &runtime.supervisor {
+            Supervisor::Systemd { scope, unit } => {
+                subject.owner = match scope {
+                    Manager::System => Owner::System,
+                    Manager::User(_) => Owner::User,
+                };
+                subject.unit = unit;
+            }
+            Supervisor::Scope { unit } => {
+                subject.owner = Owner::Scope;
+                subject.unit = unit;
+            }
+            Supervisor::Launchd { label, .. } => {
+                subject.owner = Owner::Launchd;
+                subject.label = label;
+            }
+            Supervisor::S6 { .. } => subject.owner = Owner::S6,
+            Supervisor::Desktop { parent } => {
+                subject.owner = Owner::Desktop;
+                subject.parent = parent;
+            }
+            Supervisor::External { program, .. } => {
+                subject.owner = Owner::External;
+                subject.parent = program;
+            }
+            Supervisor::Nobody => subject.owner = Owner::Nobody,
+            Supervisor::Unknown { .. } => {}
+        }
+        subject
+    }
+
+    const fn values(&self) -> [&'a str; 6] {
+        [
+            self.unit,
+            self.label,
+            self.cgroup,
+            self.parent,
+            self.kind,
+            self.service_type,
+        ]
+    }
+}
+
+impl Fields {
+    /// What is known of a runtime; `user` is its owner's login name.
+    #[must_use]
+    pub fn of(runtime: &Runtime, user: &str, profile: &str, home: &str) -> Self {
+        let mut fields = Self::default();
+        fields.set("kind", &runtime.kind);
+        fields.set("user", user);
+        fields.set("uid", &runtime.uid.to_string());
+        fields.set("profile", profile);
+        fields.set("home", home);
+        if let Some(process) = &runtime.process {
+            fields.set("pid", &process.incarnation.pid.to_string());
+        }
+        match &runtime.supervisor {
+            Supervisor::Systemd { scope, unit } => {
+                fields.set("unit", unit);
+                fields.set(
+                    "systemctl",
+                    match scope {
+                        Manager::System => "systemctl",
+                        Manager::User(_) => "systemctl --user",
+                    },
+                );
+            }
+            Supervisor::Scope { unit } => fields.set("unit", unit),
+            Supervisor::Launchd { domain, label } => {
+                fields.set("domain", domain);
+                fields.set("label", label);
+            }
+            Supervisor::S6 { slot } => fields.set("slot", &slot.to_string_lossy()),
+            Supervisor::Desktop { parent } => fields.set("program", parent),
+            Supervisor::External { program, .. } => fields.set("program", program),
+            Supervisor::Nobody | Supervisor::Unknown { .. } => {}
+        }
+        fields
+    }
+
+    /// Sets one field; an empty value leaves it unknown.
+    pub fn set(&mut self, name: &str, value: &str) {
+        if !value.is_empty() {
+            self.0.insert(name.to_owned(), value.to_owned());
+        }
+    }
+
+    /// Replaces every `{field}` of `text`.
+    #[must_use]
+    pub fn fill(&self, text: &str) -> String {
+        let mut out = String::with_capacity(text.len());
+        for piece in pieces(text) {
+            match piece {
+                Piece::Text(text) => out.push_str(text),
+                Piece::Field(name) => {
+                    out.push_str(self.0.get(name).map_or("UNKNOWN", String::as_str));
+                }
+            }
+        }
+        out
+    }
+
+    /// Like [`Fields::fill`]; `None` where a field is not known: a command must not guess.
+    #[must_use]
+    pub fn fill_exactly(&self, text: &str) -> Option<String> {
+        let known = |piece: &Piece<'_>| match piece {
+            Piece::Text(_) => true,
+            Piece::Field(name) => self.0.contains_key(*name),
+        };
+        pieces(text).iter().all(known).then(|| self.fill(text))
+    }
+}
+
+enum Piece<'a> {
+    Text(&'a str),
+    Field(&'a str),
+}
+
+fn pieces(text: &str) -> Vec<Piece<'_>> {
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('{') {
+        let Some((name, tail)) = after.split_once('}') else {
+            break;
+        };
+        pieces.extend([Piece::Text(before), Piece::Field(name)]);
+        rest = tail;
+    }
+    pieces.push(Piece::Text(rest));
+    pieces
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawFile {
+    #[serde(default)]
+    mechanism: Vec<RawRow>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawRow {
+    id: String,
+    #[serde(rename = "match", deserialize_with = "one_or_many")]
+    matches: Vec<Match>,
+    action: Action,
+    #[serde(default)]
+    drain: Option<RawDrain>,
+    #[serde(default)]
+    settle: Option<Span>,
+    #[serde(default)]
+    settle_silent: Option<Span>,
+    #[serde(default)]
+    speak_limit: Option<Span>,
+    #[serde(default)]
+    limit: Option<Span>,
+    #[serde(default)]
+    argv: Vec<String>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    instruction: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawDrain {
+    signal: SignalName,
+    limit: Span,
+}
+
+/// A duration as it is written: `500ms`, `3s`, `2m`, `1h`.
+struct Span(Duration);
+
+impl<'de> Deserialize<'de> for Span {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        span(&text).map(Self).ok_or_else(|| {
+            serde::de::Error::custom(format!(
+                "{text:?} is no duration such as 500ms, 3s, 2m or 1h"
+            ))
+        })
+    }
+}
+
+fn span(text: &str) -> Option<Duration> {
+    let at = text.find(|c: char| !c.is_ascii_digit())?;
+    let (number, unit) = text.split_at(at);
+    let number: u64 = number.parse().ok()?;
+    let millis = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return None,
+    };
+    number.checked_mul(millis).map(Duration::from_millis)
+}
+
+/// A list, or one item in place of a list.
+fn one_or_many<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    struct Visitor<T>(std::marker::PhantomData<T>);
+    impl<'de, T: Deserialize<'de>> serde::de::Visitor<'de> for Visitor<T> {
+        type Value = Vec<T>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("one item or a list")
+        }
+
+        fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Self::Value, E> {
+            let text = serde::de::value::StrDeserializer::new(text);
+            Ok(vec![T::deserialize(text)?])
+        }
+
+        fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+            let map = serde::de::value::MapAccessDeserializer::new(map);
+            Ok(vec![T::deserialize(map)?])
+        }
+
+        fn visit_seq<A: serde::de::SeqAccess<'de>>(
+            self,
+            mut seq: A,
+        ) -> Result<Self::Value, A::Error> {
+            let mut items = Vec::new();
+            while let Some(item) = seq.next_element()? {
+                items.push(item);
+            }
+            Ok(items)
+        }
+    }
+    deserializer.deserialize_any(Visitor(std::marker::PhantomData))
+}
+
+/// Adds the rows of one file; rows from `own_from` on can be hidden by mistake, earlier ones only on purpose.
+fn add(rows: &mut Vec<Mechanism>, own_from: usize, name: &str, text: &str) -> Result<()> {
+    let refuse = |line: usize, what: &str| {
+        Error::new(Kind::Input, format!("{name} line {line}: {what}"))
+            .with_hint("fleet-update-mechanisms(5) explains the keys of a row")
+    };
+    let at = |span: Option<std::ops::Range<usize>>| line_of(text, span.map_or(0, |s| s.start));
+    let raw: RawFile = toml_edit::de::from_str(text).map_err(|error| {
+        refuse(
+            at(error.span()),
+            error.message().lines().next().unwrap_or(""),
+        )
+    })?;
+    let document =
+        Document::parse(text).map_err(|error| refuse(at(error.span()), error.message()))?;
+    let tables = document
+        .get("mechanism")
+        .and_then(toml_edit::Item::as_array_of_tables);
+    for (index, raw) in raw.mechanism.into_iter().enumerate() {
+        let table = tables.and_then(|tables| tables.get(index));
+        let line = at(table.and_then(toml_edit::Table::span));
+        let row = raw
+            .check(format!("{name}:{line}"))
+            .map_err(|what| refuse(line, &what))?;
+        if let Some(first) = rows.iter().find(|known| known.id == row.id) {
+            // A site that names one of our rows replaces it.
+            if !rows[own_from..].contains(first) {
+                continue;
+            }
+            let what = format!("a second row {:?}, the first is {}", row.id, first.origin);
+            return Err(refuse(line, &what));
+        }
+        let hider = rows[own_from..].iter().find(|earlier| {
+            row.matches
+                .iter()
+                .all(|theirs| earlier.matches.iter().any(|ours| ours.covers(theirs)))
+        });
+        if let Some(hider) = hider {
+            let what = format!(
+                "row {:?} can never match: {:?} ({}) matches all of it first",
+                row.id, hider.id, hider.origin
+            );
+            return Err(refuse(line, &what));
+        }
+        rows.push(row);
+    }
+    Ok(())
+}
+
+fn line_of(text: &str, at: usize) -> usize {
+    let before = text.get(..at).unwrap_or(text);
+    before.matches('\n').count() + 1
+}
+
+impl RawRow {
+    /// The row, if it can mean what it says.
+    fn check(self, origin: String) -> Result<Mechanism, String> {
+        if self.id.is_empty() {
+            return Err("a row needs an id".into());
+        }
+        if self.matches.is_empty() {
+            return Err(format!("row {:?} matches nothing", self.id));
+        }
+        let texts = self.argv.iter().chain([&self.instruction]);
+        for piece in texts.flat_map(|text| pieces(text)) {
+            if let Piece::Field(name) = piece
+                && !FIELDS.contains(&name)
+            {
+                return Err(format!("{{{name}}} is none of: {}", FIELDS.join(", ")));
+            }
+        }
+        match (self.action, self.argv.first()) {
+            (Action::Command, None) => return Err("action \"command\" needs argv".into()),
+            (Action::Command, Some(program)) if !program.starts_with('/') => {
+                return Err(format!("the program {program:?} must be an absolute path"));
+            }
+            (Action::Command, Some(program)) if program.contains('{') => {
+                return Err("the program itself must not hold a field".into());
+            }
+            (Action::Command, Some(_)) | (_, None) => {}
+            (_, Some(_)) => return Err("argv belongs to action \"command\"".into()),
+        }
+        if self.action == Action::Signal && self.drain.is_none() {
+            return Err("action \"signal\" needs a drain with the signal".into());
+        }
+        if self.instruction.is_empty() {
+            return Err("a row needs an instruction for a person".into());
+        }
+        let span = |given: Option<Span>, default| given.map_or(default, |span| span.0);
+        Ok(Mechanism {
+            id: self.id,
+            matches: self.matches,
+            action: self.action,
+            drain: self.drain.map(|drain| Drain {
+                signal: drain.signal,
+                limit: drain.limit.0,
+            }),
+            settle: span(self.settle, SETTLE),
+            settle_silent: span(self.settle_silent, SETTLE_SILENT),
+            speak_limit: span(self.speak_limit, SPEAK_LIMIT),
+            limit: span(self.limit, LIMIT),
+            argv: self.argv,
+            env: self.env,
+            instruction: self.instruction,
+            origin,
+        })
+    }
+}
+
+/// Whether a pattern with `*` (any text) and `?` (any character) matches all of `text`.
+fn glob(pattern: &str, text: &str) -> bool {
+    let pattern: Vec<char> = pattern.chars().collect();
+    let text: Vec<char> = text.chars().collect();
+    // The last star takes one character more whenever what follows it does not fit.
+    let (mut p, mut t) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while t < text.len() {
+        match pattern.get(p) {
+            Some('*') => {
+                star = Some((p, t));
+                p += 1;
+            }
+            Some(c) if *c == '?' || *c == text[t] => {
+                p += 1;
+                t += 1;
+            }
+            _ => match star {
+                Some((at, taken)) => {
+                    star = Some((at, taken + 1));
+                    p = at + 1;
+                    t = taken + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|c| *c == '*')
+}
+
+/// Whether everything that `other` matches is matched by `pattern`. May answer no where yes is true.
+fn glob_covers(pattern: &str, other: &str) -> bool {
+    if pattern == other || pattern == "*" {
+        return true;
+    }
+    if !other.contains(['*', '?']) {
+        return glob(pattern, other);
+    }
+    match pattern.strip_suffix('*') {
+        Some(prefix) if !prefix.contains(['*', '?']) => other.starts_with(prefix),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        Table::load(None, &[]).expect("the built-in rows are valid")
+    }
+
+    fn site(text: &str) -> Result<Table> {
+        Table::load(None, &[("site.toml".to_owned(), text.to_owned())])
+    }
+
+    fn subject(owner: Owner, unit: &str) -> Subject<'_> {
+        Subject {
+            owner,
+            unit,
+            label: "",
+            cgroup: "",
+            parent: "",
+            kind: "gateway",
+            service_type: "simple",
+        }
+    }
+
+    fn row(table: &Table, subject: &Subject<'_>) -> String {
+        table
+            .choose(subject)
+            .row
+            .map_or_else(|| "none".to_owned(), |row| row.id.clone())
+    }
+
+    #[test]
+    fn every_owner_has_the_row_that_it_should() {
+        let oneshot = Subject {
+            service_type: "oneshot",
+            ..subject(Owner::User, "a.service")
+        };
+        let remote = Subject {
+            parent: "sshd",
+            ..subject(Owner::Desktop, "")
+        };
+        for (subject, expected) in [
+            (subject(Owner::System, "agent.service"), "systemd"),
+            (subject(Owner::User, "agent@work.service"), "systemd"),
+            (subject(Owner::System, "dbus.service"), "deny"),
+            (subject(Owner::System, "systemd-logind.service"), "deny"),
+            (subject(Owner::System, "sshd@3.service"), "deny"),
+            (subject(Owner::System, "gdm3.service"), "deny"),
+            (subject(Owner::System, "fleet-update.service"), "deny"),
+            (oneshot, "deny"),
+            (subject(Owner::Launchd, ""), "launchd"),
+            (subject(Owner::S6, ""), "s6"),
+            (remote, "desktop-ssh"),
+            (subject(Owner::Desktop, ""), "desktop"),
+            (subject(Owner::External, ""), "external"),
+            (subject(Owner::Scope, "session-2.scope"), "manual"),
+            (subject(Owner::Nobody, ""), "manual"),
+            (subject(Owner::Unknown, ""), "none"),
+        ] {
+            assert_eq!(row(&table(), &subject), expected, "{subject:?}");
+        }
+    }
+
+    #[test]
+    fn deleting_a_row_changes_what_is_done_without_compiling() {
+        let start = BUILTIN.find("id = \"systemd\"").expect("there is one");
+        let start = BUILTIN[..start].rfind("[[mechanism]]").expect("its header");
+        let end = start
+            + 2
+            + BUILTIN[start + 2..]
+                .find("[[mechanism]]")
+                .expect("a next row");
+        let without = format!("{}{}", &BUILTIN[..start], &BUILTIN[end..]);
+        let table = Table::load(Some(&without), &[]).expect("still valid");
+        assert_eq!(row(&table, &subject(Owner::User, "agent.service")), "none");
+    }
+
+    #[test]
+    fn a_sites_row_stands_before_ours_and_the_choice_says_why() {
+        let table = site(
+            "[[mechanism]]\nid = \"ours\"\nmatch = { unit = \"agent-*.service\", kind = \"gateway\" }\n\
+             action = \"manual\"\ninstruction = \"call ops\"\n",
+        )
+        .expect("valid");
+        let special = subject(Owner::System, "agent-x.service");
+        assert_eq!(row(&table, &special), "ours");
+        let other = subject(Owner::System, "agent.service");
+        let chosen = table.choose(&other);
+        assert_eq!(chosen.row.map(|row| row.id.as_str()), Some("systemd"));
+        assert_eq!(chosen.why, "manager system|user");
+        assert_eq!(
+            chosen.rejected[0],
+            ("ours".to_owned(), "unit is agent.service".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_site_replaces_a_row_of_ours_by_its_id() {
+        let table = site(
+            "[[mechanism]]\nid = \"systemd\"\nmatch = { manager = \"user\" }\naction = \"manual\"\ninstruction = \"x\"\n",
+        )
+        .expect("valid");
+        assert_eq!(row(&table, &subject(Owner::User, "a.service")), "systemd");
+        assert_eq!(row(&table, &subject(Owner::System, "a.service")), "none");
+    }
+
+    #[test]
+    fn an_unknown_owner_is_matched_only_by_a_row_that_says_unknown() {
+        let anything = "[[mechanism]]\nid = \"all\"\nmatch = { kind = \"*\" }\naction = \"manual\"\ninstruction = \"x\"\n";
+        let table = site(anything).expect("valid");
+        assert_eq!(row(&table, &subject(Owner::Unknown, "")), "none");
+        let named = anything.replace("kind = \"*\"", "manager = \"unknown\"");
+        let table = site(&named).expect("valid");
+        assert_eq!(row(&table, &subject(Owner::Unknown, "")), "all");
+    }
+
+    #[test]
+    fn a_table_that_cannot_mean_what_it_says_is_refused_with_file_and_line() {
+        let good = "[[mechanism]]\nid = \"a\"\nmatch = { unit = \"a*\" }\naction = \"manual\"\ninstruction = \"x\"\n";
+        let cases: &[(String, &str)] = &[
+            (
+                good.replace("unit", "units"),
+                "site.toml line 3: unknown field `units`",
+            ),
+            (
+                format!("{good}extra = 1\n"),
+                "site.toml line 6: unknown field `extra`",
+            ),
+            (
+                format!("{good}{good}"),
+                "site.toml line 6: a second row \"a\", the first is site.toml:1",
+            ),
+            (
+                format!(
+                    "{good}{}",
+                    good.replace("\"a\"", "\"b\"").replace("a*", "ab*")
+                ),
+                "site.toml line 6: row \"b\" can never match",
+            ),
+            (
+                good.replace("\"x\"", "\"{nope}\""),
+                "site.toml line 1: {nope} is none of",
+            ),
+            (
+                good.replace("\"x\"", "\"\""),
+                "site.toml line 1: a row needs an instruction",
+            ),
+            (
+                good.replace("manual", "command"),
+                "site.toml line 1: action \"command\" needs argv",
+            ),
+            (
+                good.replace("\"manual\"", "\"command\"\nargv = [\"sv\"]"),
+                "site.toml line 1: the program \"sv\" must be an absolute path",
+            ),
+            (
+                good.replace("\"manual\"", "\"command\"\nargv = [\"/{unit}\"]"),
+                "site.toml line 1: the program itself",
+            ),
+            (
+                good.replace("manual", "signal"),
+                "site.toml line 1: action \"signal\" needs a drain",
+            ),
+            (
+                good.replace(
+                    "\"manual\"",
+                    "\"signal\"\ndrain = { signal = \"KILL\", limit = \"1s\" }",
+                ),
+                "site.toml line 5: unknown variant `KILL`",
+            ),
+            (
+                format!("{good}settle = \"3\"\n"),
+                "site.toml line 6: \"3\" is no duration",
+            ),
+            ("[[mechanism]\n".to_owned(), "site.toml line 1:"),
+        ];
+        for (text, expected) in cases {
+            let error = site(text).expect_err(text).to_string();
+            assert!(error.starts_with(expected), "{error}\nexpected {expected}");
+        }
+    }
+
+    #[test]
+    fn globs_match_whole_names() {
+        for (pattern, text, expected) in [
+            ("a*", "a", true),
+            ("a*c", "abbc", true),
+            ("a*b*c", "aXbYbZc", true),
+            ("?", "", false),
+            ("a", "ab", false),
+            ("*", "", true),
+            ("ssh@*.service", "ssh@1.service", true),
+        ] {
+            assert_eq!(glob(pattern, text), expected, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn a_command_never_guesses_a_field() {
+        let mut fields = Fields::default();
+        fields.set("unit", "a.service");
+        assert_eq!(fields.fill("x {unit} {pid}"), "x a.service UNKNOWN");
+        assert_eq!(fields.fill_exactly("{unit}").as_deref(), Some("a.service"));
+        assert_eq!(fields.fill_exactly("{unit} {pid}"), None);
+    }
+}
