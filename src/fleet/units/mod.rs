@@ -151,9 +151,11 @@ impl Survey<'_> {
         let pattern = ["*.service"].as_slice();
         let any: &[&str] = &[];
         let listed: Vec<Listed> = bus.manage("ListUnitsByPatterns", &(any, pattern))?;
+        let files: Vec<(String, String)> =
+            bus.manage("ListUnitFilesByPatterns", &(any, pattern))?;
         let loaded: BTreeMap<&str, &Listed> =
             listed.iter().map(|unit| (unit.0.as_str(), unit)).collect();
-        let files = self.unit_files(bus)?;
+        let files = self.look_at(files, &loaded);
 
         let mut units = Vec::new();
         let wanted: BTreeSet<&str> = cgroup_units.iter().map(String::as_str).collect();
@@ -202,66 +204,56 @@ impl Survey<'_> {
             .any(|argv| recognise_exec(self.app, argv).is_some_and(|found| found.managed))
     }
 
-    /// The unit files by name, and which of them, or of their drop-ins, name the application's program.
-    ///
-    /// The manager is asked for the state of those alone: it looks for every link of every file that
-    /// it is asked about, which takes the system's manager hundreds of milliseconds for all of them.
-    fn unit_files(&mut self, bus: &mut Bus) -> Result<BTreeMap<String, Listing>, Trouble> {
-        let drop_ins = self.mentioning_drop_ins();
-        let mut found: BTreeMap<String, Listing> = BTreeMap::new();
-        for path in self
-            .path
-            .iter()
-            .flat_map(|root| entries_ending(root, ".service"))
-        {
-            let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
-                continue;
-            };
-            // The folder that stands earlier in the path hides a file of the same name.
-            if found.contains_key(name) {
-                continue;
-            }
-            let dropped = files::drop_in_folders(name)
-                .iter()
-                .any(|folder| drop_ins.contains(folder));
-            // What cannot be read is asked about: a masked file is a link to a device.
-            let mentions = dropped
-                || files::read(&path).map_or_else(
-                    |error| error.kind() != std::io::ErrorKind::NotFound,
-                    |bytes| self.names_program(&bytes),
-                );
-            found.insert(
-                name.to_owned(),
-                Listing {
-                    path: path.clone(),
-                    state: String::new(),
-                    mentions,
-                },
-            );
-        }
-        let wanted: Vec<&str> = found
-            .iter()
-            .filter(|(_, listing)| listing.mentions)
-            .map(|(name, _)| name.as_str())
+    /// Which unit files, or drop-ins for them, name the application's program. Only files of units
+    /// that are in memory or enabled are read: the others run nothing.
+    fn look_at(
+        &mut self,
+        files: Vec<(String, String)>,
+        loaded: &BTreeMap<&str, &Listed>,
+    ) -> BTreeMap<String, Listing> {
+        let templates: BTreeSet<String> = loaded
+            .keys()
+            .filter_map(|name| files::template(name))
             .collect();
-        let any: &[&str] = &[];
-        let answer: Vec<(String, String)> = if wanted.is_empty() {
-            Vec::new()
-        } else {
-            bus.manage("ListUnitFilesByPatterns", &(any, wanted.as_slice()))?
-        };
-        for (path, state) in answer {
+        let drop_ins = self.mentioning_drop_ins();
+        let mut found = BTreeMap::new();
+        for (path, state) in files {
             let path = PathBuf::from(path);
             let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
                 continue;
             };
+            let name = name.to_owned();
+            let concerns = loaded.contains_key(name.as_str())
+                || templates.contains(&name)
+                || name.contains("@.")
+                || enabled(&state);
             // An alias is listed by its target, and a masked file says nothing.
-            if state.starts_with("masked") || state == "alias" {
-                found.remove(name);
-            } else if let Some(listing) = found.get_mut(name) {
-                listing.path.clone_from(&path);
-                listing.state = state;
+            if !concerns || state.starts_with("masked") || state == "alias" {
+                continue;
             }
+            let dropped = files::drop_in_folders(&name)
+                .iter()
+                .any(|folder| drop_ins.contains(folder));
+            let mentions = dropped
+                || match files::read(&path) {
+                    Ok(bytes) => self.names_program(&bytes),
+                    // A unit may outlive its file; it is asked in full instead.
+                    Err(error) => {
+                        if error.kind() != std::io::ErrorKind::NotFound {
+                            let note = format!("cannot read {}: {error}", path.display());
+                            self.notes.push(note);
+                        }
+                        true
+                    }
+                };
+            found.insert(
+                name,
+                Listing {
+                    path,
+                    state,
+                    mentions,
+                },
+            );
         }
         // Specific drop-ins of one instance concern that instance alone.
         for folder in drop_ins {
@@ -279,14 +271,14 @@ impl Survey<'_> {
                 );
             }
         }
-        Ok(found)
+        found
     }
 
     /// The names of the drop-in folders that hold a file which names the program.
     fn mentioning_drop_ins(&self) -> BTreeSet<String> {
         let mut found = BTreeSet::new();
         for root in &self.path {
-            for folder in entries_ending(root, "service.d") {
+            for folder in folders_ending(root, "service.d") {
                 let Some(name) = folder.file_name().and_then(|name| name.to_str()) else {
                     continue;
                 };
@@ -352,7 +344,7 @@ impl Survey<'_> {
         let mut found = BTreeMap::new();
         for root in &self.path {
             for kind in [".wants", ".requires", ".upholds"] {
-                for folder in entries_ending(root, kind) {
+                for folder in folders_ending(root, kind) {
                     let Ok(listing) = std::fs::read_dir(folder) else {
                         continue;
                     };
@@ -433,8 +425,7 @@ fn contains(bytes: &[u8], word: &[u8]) -> bool {
     false
 }
 
-/// What lies in a folder under a name with this ending.
-fn entries_ending(root: &Path, suffix: &str) -> Vec<PathBuf> {
+fn folders_ending(root: &Path, suffix: &str) -> Vec<PathBuf> {
     let Ok(listing) = std::fs::read_dir(root) else {
         return Vec::new();
     };
