@@ -56,6 +56,29 @@ pub const SHAPES: [Shape; 7] = [
     Shape::Flow,
 ];
 
+/// The shapes that a home is made for. Those that may end it altogether come more often, since they stand in no
+/// other home.
+const MAIN_SHAPES: [Shape; 7] = [
+    Shape::Scalar,
+    Shape::Alias,
+    Shape::NullSection,
+    Shape::Scalar,
+    Shape::Alias,
+    Shape::OldDefault,
+    Shape::Flow,
+];
+
+/// The shapes of what else stands in a home.
+const SIDE_SHAPES: [Shape; 7] = [
+    Shape::OldDefault,
+    Shape::OldDefault,
+    Shape::OldDefault,
+    Shape::UserValue,
+    Shape::Absent,
+    Shape::NullSection,
+    Shape::Flow,
+];
+
 /// What a step acts on: the section, the lines that it changes, the lines that it must leave alone.
 struct Subject {
     step: u32,
@@ -72,7 +95,7 @@ const SUBJECTS: &[Subject] = &[
             r#"[{name: My (Own) LLM, base_url: "https://llm.example.com/v1", model: m1, api_mode: openai, api_key: no-key}]"#,
             r#"[{base_url: "http://Local.Host:8080/v1", models: [a, {id: b, context: 5}], rate_limit_delay: 0.5}, {name: x}, {name: a, url: "https://a.example", extra_headers: {X-A: 1}, discover_models: true}]"#,
             r#"[{name: "2070", api: "${BASE}/v1", apiKey: "${KEY}", ssl_verify: false, unknown: 1, contextLength: 4096}]"#,
-            r#"[{name: A B, url: "https://a/v1"}, {name: a  b, url: "https://b/v1", models: {x: {y: 1}}}]"#,
+            r#"[{name: A B, url: "https://a/v1"}, {name: a  b, url: "https://b/v1", models: {x: {k: 1}}}]"#,
         ],
         user: &["[]", "[{name: no address}]", "[{name: x, base_url: not-a-url}]", "[5]"],
     },
@@ -116,6 +139,8 @@ pub struct Generated {
     pub from: Option<u32>,
     /// The version that it is migrated to.
     pub to: u32,
+    /// The shape of the value that it was made for.
+    pub shape: Shape,
     /// The steps that act on it, each in the shape that it finds.
     pub subjects: Vec<(u32, Shape)>,
 }
@@ -126,9 +151,11 @@ struct Section {
     lines: Vec<String>,
 }
 
+/// The steps that a file without a version gets.
+const LEGACY: [u32; 12] = [12, 14, 16, 17, 29, 33, 38, 39, 42, 43, 46, 50];
+
 /// Whether a step is applied to a file of this version, on the way to `to`.
 fn applies(step: u32, from: Option<u32>, to: u32) -> bool {
-    const LEGACY: [u32; 12] = [12, 14, 16, 17, 29, 33, 38, 39, 42, 43, 46, 50];
     step <= to && from.map_or(LEGACY.contains(&step), |from| from < step)
 }
 
@@ -136,7 +163,7 @@ fn applies(step: u32, from: Option<u32>, to: u32) -> bool {
 pub fn generate(random: &mut Random, position: usize, to: u32) -> Generated {
     let fitting: Vec<&Subject> = SUBJECTS.iter().filter(|s| s.step <= to && (s.step > 12 || to > 33)).collect();
     let main = fitting[position % fitting.len()];
-    let shape = SHAPES[position / fitting.len() % SHAPES.len()];
+    let shape = MAIN_SHAPES[position / fitting.len() % MAIN_SHAPES.len()];
     let from = start(random, main.step, to);
     let mut sections: BTreeMap<&str, Section> = BTreeMap::new();
     let mut subjects = Vec::new();
@@ -145,7 +172,7 @@ pub fn generate(random: &mut Random, position: usize, to: u32) -> Generated {
     subjects.push((main.step, shape));
     for _ in 0..random.below(7) {
         let other = *random.pick(&fitting);
-        let shape = *random.pick(&[Shape::OldDefault, Shape::OldDefault, Shape::UserValue, Shape::Flow, Shape::Absent]);
+        let shape = *random.pick(&SIDE_SHAPES);
         let clash = exclusive && other.section == main.section;
         if !clash && add(random, &mut sections, other, shape) {
             subjects.push((other.step, shape));
@@ -153,15 +180,14 @@ pub fn generate(random: &mut Random, position: usize, to: u32) -> Generated {
     }
     subjects.retain(|(step, _)| applies(*step, from, to));
     let home = write(random, &sections, from);
-    Generated { home, from, to, subjects }
+    Generated { home, from, to, shape, subjects }
 }
 
 fn start(random: &mut Random, step: u32, to: u32) -> Option<u32> {
-    if step == 12 || (to > 33 && random.chance(12)) {
+    if step == 12 || (to > 33 && LEGACY.contains(&step) && random.chance(5)) {
         return None;
     }
-    let latest = if random.chance(5) { to } else { step };
-    Some(12 + u32::try_from(random.below((latest - 12) as usize)).unwrap())
+    Some(12 + u32::try_from(random.below((step - 12) as usize)).unwrap())
 }
 
 /// Adds a subject, unless its keys are there already.
