@@ -44,7 +44,7 @@ fn catalog() -> (App, Catalog) {
 
 fn count() -> usize {
     let asked = std::env::var("UPDATE_ORACLE_CASES").ok().and_then(|count| count.parse().ok());
-    asked.unwrap_or(1400)
+    asked.unwrap_or(1500)
 }
 
 fn venv(variable: &str) -> Option<PathBuf> {
@@ -141,7 +141,7 @@ fn judge(all: &[Compared], to: u32) {
     assert!(intended.keys().all(|name| INTENDED.contains(name)));
     assert!(wrong.is_empty(), "{} differences:\n{}", wrong.len(), wrong.iter().take(60).cloned().collect::<Vec<_>>().join("\n"));
     let thin: Vec<_> = coverage.iter().filter(|(_, count)| **count < 5).collect();
-    if count() >= 1400 {
+    if count() >= 1500 {
         assert!(thin.is_empty(), "too few cases of {thin:?}");
     }
 }

@@ -69,15 +69,19 @@ const MAIN_SHAPES: [Shape; 7] = [
 ];
 
 /// The shapes of what else stands in a home.
-const SIDE_SHAPES: [Shape; 7] = [
+const SIDE_SHAPES: [Shape; 8] = [
     Shape::OldDefault,
     Shape::OldDefault,
     Shape::OldDefault,
+    Shape::UserValue,
     Shape::UserValue,
     Shape::Absent,
     Shape::NullSection,
     Shape::Flow,
 ];
+
+/// Steps up to this one are early.
+const EARLY: u32 = 17;
 
 /// What a step acts on: the section, the lines that it changes, the lines that it must leave alone.
 struct Subject {
@@ -162,16 +166,23 @@ fn applies(step: u32, from: Option<u32>, to: u32) -> bool {
 /// The home at `position` of a run, on the way to `to`.
 pub fn generate(random: &mut Random, position: usize, to: u32) -> Generated {
     let fitting: Vec<&Subject> = SUBJECTS.iter().filter(|s| s.step <= to && (s.step > 12 || to > 33)).collect();
-    let main = fitting[position % fitting.len()];
-    let shape = MAIN_SHAPES[position / fitting.len() % MAIN_SHAPES.len()];
+    // Few starts lie below an early step, so it seldom stands beside another one: it comes twice as often.
+    let early = fitting.iter().filter(|subject| subject.step <= EARLY);
+    let mains: Vec<&Subject> = fitting.iter().chain(early).copied().collect();
+    let (main, round) = (mains[position % mains.len()], position / mains.len());
+    let shape = match main.step {
+        ..=EARLY => SHAPES[(round * 2 + usize::from(position % mains.len() >= fitting.len())) % SHAPES.len()],
+        _ => MAIN_SHAPES[round % MAIN_SHAPES.len()],
+    };
     let from = start(random, main.step, to);
     let mut sections: BTreeMap<&str, Section> = BTreeMap::new();
     let mut subjects = Vec::new();
     let exclusive = matches!(shape, Shape::NullSection | Shape::Scalar | Shape::Alias);
     add(random, &mut sections, main, shape);
     subjects.push((main.step, shape));
-    for _ in 0..random.below(7) {
-        let other = *random.pick(&fitting);
+    let later: Vec<&Subject> = fitting.iter().filter(|subject| subject.step >= main.step).copied().collect();
+    for turn in 0..random.below(8) {
+        let other = *random.pick(if turn % 2 == 0 { &later } else { &fitting });
         let shape = *random.pick(&SIDE_SHAPES);
         let clash = exclusive && other.section == main.section;
         if !clash && add(random, &mut sections, other, shape) {
