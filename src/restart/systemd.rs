@@ -649,7 +649,8 @@ impl Acting<'_> {
                 Signal::JobNew { .. }
                 | Signal::JobRemoved { .. }
                 | Signal::UnitNew(_)
-                | Signal::Changed => {}
+                | Signal::Changed
+                | Signal::OwnerChanged => {}
             }
         }
         Ok(())

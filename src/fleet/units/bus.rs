@@ -116,6 +116,8 @@ pub enum Signal {
     UnitRemoved(String),
     /// Something of the unit that is watched changed.
     Changed,
+    /// A name on the bus got another owner.
+    OwnerChanged,
 }
 
 impl Bus {
@@ -150,11 +152,7 @@ impl Bus {
             Err(Opening::NoBus(reason)) => return Ok(Reach::NoBus(reason)),
             Err(Opening::Trouble(trouble)) => return Err(mute(trouble)),
         };
-        // A bus that outlives its manager, or is up before it.
-        let owned: bool = bus
-            .ask(DBUS, DBUS_PATH, DBUS, "NameHasOwner", &SYSTEMD)
-            .map_err(mute)?;
-        if !owned {
+        if !bus.await_manager().map_err(mute)? {
             return Ok(Reach::NoBus("no service manager is on the bus".into()));
         }
         Ok(Reach::Bus(Box::new(bus)))
@@ -176,6 +174,33 @@ impl Bus {
             limit,
             manager,
         })
+    }
+
+    /// Whether the manager is on the bus, or comes within the limit.
+    ///
+    /// A user's bus is started by its first client, which may be this one, and the manager joins it
+    /// a moment later: systemctl itself talks to the manager past the bus.
+    fn await_manager(&mut self) -> Result<bool, Trouble> {
+        if self.is_owned()? {
+            return Ok(true);
+        }
+        let end = Instant::now() + self.limit;
+        self.stream = Some(MessageStream::from(&self.connection));
+        let rule =
+            format!("type='signal',sender='{DBUS}',member='NameOwnerChanged',arg0='{SYSTEMD}'");
+        self.ask::<_, ()>(DBUS, DBUS_PATH, DBUS, "AddMatch", &rule)?;
+        let mut owned = self.is_owned()?;
+        while !owned && Instant::now() < end {
+            self.wait(end.saturating_duration_since(Instant::now()))?;
+            self.inbox.clear();
+            owned = self.is_owned()?;
+        }
+        self.stream = None;
+        Ok(owned)
+    }
+
+    fn is_owned(&mut self) -> Result<bool, Trouble> {
+        self.ask(DBUS, DBUS_PATH, DBUS, "NameHasOwner", &SYSTEMD)
     }
 
     /// Whose manager it is.
@@ -369,6 +394,7 @@ impl Signal {
                 Some(Self::UnitRemoved(unit))
             }
             "PropertiesChanged" => Some(Self::Changed),
+            "NameOwnerChanged" => Some(Self::OwnerChanged),
             _ => None,
         }
     }
