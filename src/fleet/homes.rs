@@ -343,7 +343,7 @@ impl Search<'_> {
             id: identifier(&resolved),
             profile: self.profile_name(path, title),
             path: path.to_path_buf(),
-            updater: self.updater(&root),
+            updater: active_updater(self.app, &root),
             root,
             uid: meta.uid(),
             file_id,
@@ -442,16 +442,14 @@ impl Search<'_> {
             Err(error) => Sticky::Unknown(format!("cannot read {}: {error}", file.display())),
         }
     }
+}
 
-    /// Whether the application's own updater is at work in a root home.
-    fn updater(&self, root: &Path) -> Option<String> {
-        self.app
-            .code
-            .updating
-            .iter()
-            .map(|name| root.join(name))
-            .find_map(|marker| active_marker(&marker))
-    }
+/// Whether the application's own updater is at work in a root home, and how that is seen.
+pub(super) fn active_updater(app: &App, root: &Path) -> Option<String> {
+    let markers = app.code.updating.iter().map(|name| root.join(name));
+    markers
+        .into_iter()
+        .find_map(|marker| active_marker(&marker))
 }
 
 /// Whether a marker's writer still runs: the process that its first line names, if that one was

@@ -641,7 +641,7 @@ fn literal_start(pattern: &str) -> &str {
 }
 
 /// Whether the application's own updater holds one of its locks in a git folder.
-fn active_lock(app: &App, git: &Path) -> Option<String> {
+pub(super) fn active_lock(app: &App, git: &Path) -> Option<String> {
     let files: Vec<(PathBuf, u64, u64)> = app
         .code
         .update_locks

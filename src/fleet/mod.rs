@@ -18,6 +18,9 @@ pub mod processes;
 pub mod supervisors;
 pub mod survey;
 pub mod assembly;
+pub mod again;
+#[cfg(test)]
+pub mod sample;
 pub mod inventory;
 
 /// One look at the machine.
@@ -272,6 +275,8 @@ pub struct Unit {
     pub requires: Vec<String>,
     /// See `binds_to`.
     pub part_of: Vec<String>,
+    /// Whether every unit of these three lists is active; an inactive one may have stopped this one.
+    pub dependencies_active: bool,
     /// `RefuseManualStart=`.
     pub refuse_manual_start: bool,
     /// `RefuseManualStop=`.
