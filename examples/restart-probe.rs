@@ -4,6 +4,7 @@
 //! restart-probe survey MANAGER APP.TOML [UNIT]...          prints the units that were found
 //! restart-probe order  MANAGER APP.TOML ROWS.TOML UNIT     prints the order for what runs in UNIT now
 //! restart-probe run    ORDER.JSON                          carries it out and prints the observation
+//! restart-probe reload MANAGER                             makes it read its unit files again
 //! ```
 //! MANAGER is `system` or `user`: this process's own. It decides nothing that the library decides.
 
@@ -23,7 +24,7 @@ use fleet_update::fleet::units::{self, bus};
 use fleet_update::fleet::{Manager, procfs, runtimes, selfreport};
 use fleet_update::helper::Task;
 use fleet_update::restart::table::{Fields, Owner, Subject, Table};
-use fleet_update::restart::{Expected, Order, Restart};
+use fleet_update::restart::{Expected, Order, ReloadManager, Restart};
 use fleet_update::world::World;
 
 fn main() {
@@ -33,6 +34,13 @@ fn main() {
         ["survey", manager, app, named @ ..] => survey(manager, app, named),
         ["order", manager, app, rows, unit] => order(manager, app, rows, unit),
         ["run", order] => run(order),
+        ["reload", word] => {
+            let limit = Duration::from_secs(30);
+            let manager = manager(word);
+            let task = ReloadManager { manager, limit };
+            task.perform(&World::read().unwrap(), &mut |()| Ok(()))
+                .unwrap();
+        }
         _ => panic!("see the head of examples/restart-probe.rs"),
     }
 }

@@ -595,6 +595,22 @@ fn a_successor_that_stays_silent_is_waited_for_only_so_long() {
 }
 
 #[test]
+fn a_changed_unit_file_is_seen_and_read_again_when_asked() {
+    let Some(service) = Service::of("bob", "edited") else {
+        return;
+    };
+    service.write(&service.text(""));
+    service.up();
+    let edited = service.text("Environment=STAND_IN_YOUNG=0.1");
+    service.sandbox.write(&service.path(), &edited, 0o644);
+    service.order();
+    assert_eq!(service.show("NeedDaemonReload"), "yes");
+    service.sh("/opt/restart-probe reload user");
+    assert_eq!(service.show("NeedDaemonReload"), "no");
+    is_new_life(&service.run());
+}
+
+#[test]
 fn a_stopped_manager_costs_no_more_than_the_limit() {
     let Some(service) = Service::of("bob", "frozen") else {
         return;
