@@ -311,7 +311,8 @@ impl<'a> Assembly<'a> {
                     homes.push(home.clone());
                 }
             }
-            if one.process.incarnation.pid != pid && !runtimes::is_shell(&one.process.argv) {
+            let is_other = one.process.incarnation.pid != pid && !main.foreign;
+            if is_other && !runtimes::is_shell(&one.process.argv) {
                 self.notes.push(format!(
                     "process {} belongs to the {} of process {pid}",
                     one.process.incarnation.pid, main.recognised.kind
@@ -634,9 +635,11 @@ impl<'a> Assembly<'a> {
         };
         let owners: BTreeSet<u32> = homes.iter().map(|home| home.uid).collect();
         runtimes.retain(|runtime| {
-            // What serves a home that is not known may serve one of these.
-            let may_serve =
-                runtime.homes.is_empty() && runtime.managed && owners.contains(&runtime.uid);
+            // What serves a home that is not known may serve one of these, but not from elsewhere.
+            let may_serve = runtime.homes.is_empty()
+                && runtime.managed
+                && !runtime.foreign_namespace
+                && owners.contains(&runtime.uid);
             !narrowed || first(runtime).is_some() || may_serve
         });
         runtimes.sort_by(|a, b| {

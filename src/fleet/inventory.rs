@@ -146,6 +146,8 @@ fn look_at_processes(
 fn units_of(seen: &[Seen], manager: Manager) -> Vec<String> {
     let names: BTreeSet<String> = seen
         .iter()
+        // A unit of another machine's manager is no unit of ours, whatever it is called.
+        .filter(|seen| !seen.foreign)
         .filter_map(|seen| procfs::innermost_service(&seen.process.cgroup))
         .filter(|group| !group.is_scope())
         .filter(|group| group.manager_uid.map_or(Manager::System, Manager::User) == manager)
