@@ -170,7 +170,15 @@ fn job(session: &Session, look: &Look, index: usize) -> Option<Job> {
         .installs
         .iter()
         .find(|install| Some(&install.id) == runtime.install.as_ref())
-        .map(|install| (install.clone(), owner(session, install.uid)));
+        .map(|install| {
+            // Root looks as the owner; anybody else can only look as itself.
+            let looker = if session.world.is_root() {
+                owner(session, install.uid)
+            } else {
+                session.world.account.clone()
+            };
+            (install.clone(), looker)
+        });
     let homes = look
         .plan
         .homes
