@@ -11,7 +11,7 @@ use rustix::process::{Pid, PidfdFlags, Signal};
 
 use super::{Call, Observation, Order, Progress, SignalName};
 use crate::error::Result;
-use crate::fleet::{Incarnation, Phase, Process, SelfReport, Unit, procfs, runtimes, selfreport};
+use crate::fleet::{Incarnation, Phase, Process, SelfReport, procfs, runtimes, selfreport};
 
 /// How long a control socket may take while a restart is watched.
 const SOCKET_LIMIT: Duration = Duration::from_millis(500);
@@ -153,23 +153,7 @@ pub(super) fn unreached(error: &str, message: String) -> Observation {
             error: error.to_owned(),
             message,
         },
-        job_result: None,
-        foreign_jobs: Vec::new(),
-        stop_seen: false,
-        drain: None,
-        unit_before: Unit::default(),
-        unit_after: None,
-        unit_error: None,
-        invocations: Vec::new(),
-        flapping: false,
-        old_alive: None,
-        successors: Vec::new(),
-        survivors: Vec::new(),
-        self_after: None,
-        settled_ms: 0,
-        waited_ms: 0,
-        at_limit: false,
-        notes: Vec::new(),
+        ..Observation::default()
     }
 }
 
