@@ -284,7 +284,7 @@ impl<'a> Assembly<'a> {
                     .find(|other| other.process.incarnation.pid == above.pid)
             })
             .filter(same)
-            .last()
+            .next_back()
             .unwrap_or(one);
         let incarnation = &top.process.incarnation;
         format!(
