@@ -238,7 +238,10 @@ fn ends_by_itself(child: &Child) -> bool {
         return false;
     };
     // pidfd_open(2): the descriptor is readable when the process has ended.
-    let mut ended = [rustix::event::PollFd::new(&pidfd, rustix::event::PollFlags::IN)];
+    let mut ended = [rustix::event::PollFd::new(
+        &pidfd,
+        rustix::event::PollFlags::IN,
+    )];
     let limit = rustix::event::Timespec::try_from(END_LIMIT).ok();
     rustix::event::poll(&mut ended, limit.as_ref()).is_ok_and(|count| count > 0)
 }

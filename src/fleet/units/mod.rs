@@ -204,7 +204,10 @@ impl Survey<'_> {
             }
         }
         units.extend(self.unloaded(bus, &files, &loaded)?);
-        for unit in units.iter_mut().filter(|unit| unit.active_state == "failed") {
+        for unit in units
+            .iter_mut()
+            .filter(|unit| unit.active_state == "failed")
+        {
             unit.dependencies_active = dependencies_active(bus, unit)?;
         }
         units.sort_by(|a, b| a.name.cmp(&b.name));
