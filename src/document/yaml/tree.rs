@@ -432,6 +432,11 @@ impl Builder<'_> {
         // The parser's range may end with the indentation of the line that follows.
         while line < bytes.len() && self.lines.end(line) <= limit {
             let text_end = self.lines.end(line);
+            let spaces = bytes[line..text_end].iter().take_while(|b| **b == b' ').count();
+            // The first line of content sets the indentation, so a tab there counts as one in it.
+            if bytes.get(line + spaces) == Some(&b'\t') && (spaces < indent || end == behind) {
+                return self.fail(line, "a tab in the indentation of a block of text");
+            }
             let is_blank =
                 text_end - line <= indent && bytes[line..text_end].iter().all(|b| *b == b' ');
             if keeps || !is_blank {
