@@ -35,6 +35,9 @@ pub struct App {
     /// How its command line is recognised.
     #[serde(default)]
     pub command: CommandRules,
+    /// How a process that the application's desktop program keeps is told.
+    #[serde(default)]
+    pub desktop: DesktopRules,
     /// What of it runs.
     #[serde(default, rename = "runtime")]
     pub runtimes: Vec<RuntimeKind>,
@@ -158,6 +161,19 @@ pub struct CommandRules {
     /// Flags that name the profile.
     #[serde(default)]
     pub profile_flags: Vec<String>,
+}
+
+/// How a process that the application's desktop program keeps is told from one that merely inherited
+/// its environment.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DesktopRules {
+    /// Variables that all are set for a child of the desktop program; their values are never kept.
+    #[serde(default)]
+    pub env: Vec<String>,
+    /// Flags that only a desktop program on another machine passes.
+    #[serde(default)]
+    pub remote_flags: Vec<String>,
 }
 
 /// A kind of runtime.

@@ -1,1 +1,234 @@
-//! x
+//! The command line. Parsing is pure: nothing is read and nothing is decided here.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::config::{Limit, RestartWhen};
+use crate::ui::{Color, Format};
+
+/// Bring every profile home of a fleet up to date, restart what serves the old state, and prove it
+///
+/// Finds every profile home and every runtime on this machine, migrates each home's configuration to
+/// the version that its installed code expects, restarts what still serves the old state, and ends
+/// with a receipt that fails if one runtime is unaccounted for. It never asks a question.
+#[derive(Debug, Parser)]
+#[command(
+    name = "update",
+    version,
+    max_term_width = 100,
+    disable_help_subcommand = true
+)]
+#[command(
+    after_help = "Exit status: 0 clean, 1 finished but not clean, 2 usage, 3 bad input or state, 4 refused,\n5 changes are pending (plan --check), 75 another run holds the lock."
+)]
+pub struct Cli {
+    /// What to do; the run itself where nothing is named
+    #[command(subcommand)]
+    pub command: Option<Command>,
+
+    /// What concerns every subcommand
+    #[command(flatten)]
+    pub common: Common,
+
+    /// What concerns a run
+    #[command(flatten)]
+    pub run: RunFlags,
+}
+
+/// A subcommand
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Do it: migrate, restart, verify, write the receipt (what `update` alone does)
+    Apply,
+    /// Show what a run would do, and why; changes nothing
+    Plan(PlanFlags),
+    /// Show the fleet as it is
+    Status,
+    /// Show and check the records of earlier runs
+    Receipt {
+        /// Which question
+        #[command(subcommand)]
+        what: ReceiptCommand,
+    },
+    /// Show how each kind of runtime is restarted
+    Mechanisms {
+        /// For each runtime, why its row was chosen and which rows did not match
+        #[arg(long)]
+        explain: bool,
+    },
+    /// Show the migrations of the application, and what they would change
+    Migrations {
+        /// Which question
+        #[command(subcommand)]
+        what: MigrationsCommand,
+    },
+    /// Do the whole run on synthetic homes in a temporary folder, then remove them
+    Rehearse,
+    /// Generate man pages and completions
+    #[command(hide = true)]
+    Generate {
+        /// `man`, or the name of a shell
+        what: String,
+    },
+}
+
+/// About receipts
+#[derive(Debug, Subcommand)]
+pub enum ReceiptCommand {
+    /// Show a receipt
+    Show {
+        /// Id of the run
+        #[arg(default_value = "latest")]
+        run: String,
+    },
+    /// List the runs that left one
+    List,
+    /// Print the JSON Schema of a receipt
+    Schema,
+}
+
+/// About migrations
+#[derive(Debug, Subcommand)]
+pub enum MigrationsCommand {
+    /// List them
+    List,
+    /// Show one
+    Show {
+        /// Its id, or the version that it leads to
+        id: String,
+    },
+    /// Show what a run would change in each home, as a diff with secrets masked
+    Diff,
+    /// Prove a catalog: numbers, overlaps, unknown keys, cases, checksums
+    Lint {
+        /// Folder of a site's own migrations; the built-in catalog where none is named
+        folder: Option<PathBuf>,
+    },
+}
+
+/// What concerns `plan` alone
+#[derive(Debug, Args)]
+pub struct PlanFlags {
+    /// End with 5 if a run would change something, else with 1 if a row could not be clean
+    #[arg(long)]
+    pub check: bool,
+}
+
+/// What concerns every subcommand
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Scope and output")]
+pub struct Common {
+    /// Application
+    #[arg(long, global = true, value_name = "NAME", default_value = crate::app::DEFAULT)]
+    pub app: String,
+    /// Only this home (may be repeated)
+    #[arg(long, global = true, value_name = "PATH")]
+    pub home: Vec<PathBuf>,
+    /// Only this user's homes, as root (may be repeated)
+    #[arg(long, global = true, value_name = "NAME")]
+    pub user: Vec<String>,
+    /// Only this profile (may be repeated)
+    #[arg(long, global = true, value_name = "NAME")]
+    pub profile: Vec<String>,
+    /// Where receipts and snapshots are kept
+    #[arg(long, global = true, value_name = "DIR")]
+    pub state_dir: Option<PathBuf>,
+    /// Read this configuration file alone
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// How results are written
+    #[arg(long, global = true, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
+    pub format: Format,
+    /// The same as --format json
+    #[arg(long, global = true, conflicts_with = "format")]
+    pub json: bool,
+    /// Say nothing when all is clean
+    #[arg(long, short, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Say more
+    #[arg(long, short, global = true)]
+    pub verbose: bool,
+    /// When to use colours
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Color::Auto)]
+    pub color: Color,
+}
+
+/// What started the run
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Trigger {
+    /// A person
+    #[default]
+    Manual,
+    /// A timer or cron
+    Cron,
+    /// A package's post-installation hook
+    Package,
+}
+
+impl Trigger {
+    /// The word in receipts.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Manual => "manual",
+            Self::Cron => "cron",
+            Self::Package => "package",
+        }
+    }
+}
+
+/// What concerns a run
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Run")]
+pub struct RunFlags {
+    /// Version for homes whose installs do not say one
+    #[arg(long, global = true, value_name = "VERSION")]
+    pub to: Option<u32>,
+    /// Which runtimes to restart [default: stale]
+    #[arg(long, global = true, value_enum, value_name = "WHEN")]
+    pub restart: Option<RestartWhen>,
+    /// Leave every home as it is
+    #[arg(long, global = true)]
+    pub no_migrate: bool,
+    /// How many restarts run side by side [default: 8]
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub jobs: Option<u32>,
+    /// How many failures end the restarts, after the first wave [default: 3]
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_failures: Option<u32>,
+    /// How long the whole run may take [default: 30m]
+    #[arg(long, global = true, value_name = "TIME")]
+    pub deadline: Option<Limit>,
+    /// How long to wait for another run [default: 0, with --trigger cron 10m]
+    #[arg(long, global = true, value_name = "TIME")]
+    pub lock_timeout: Option<Limit>,
+    /// What starts the run
+    #[arg(long, global = true, value_enum, value_name = "WHAT", default_value_t = Trigger::Manual)]
+    pub trigger: Trigger,
+    /// The same as `update plan`
+    #[arg(long, global = true)]
+    pub dry_run: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_definition_holds_together() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn flags_may_stand_before_and_after_the_subcommand() {
+        for line in [
+            &["update", "--json", "plan"][..],
+            &["update", "plan", "--json"],
+        ] {
+            let cli = Cli::try_parse_from(line).expect("valid");
+            assert!(cli.common.json);
+        }
+    }
+}

@@ -1,1 +1,315 @@
-//! x
+//! What may be shown: secrets are masked, and names are made harmless.
+//!
+//! [`text`] and [`json`] mask what looks like a secret, by the name of its key and by its own shape;
+//! [`visible`] escapes what a terminal or a reader could be fooled with. Both are for strings that
+//! come from outside. Digests and ids of ours never pass here: they would look like tokens.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::sync::LazyLock;
+
+use regex_lite::Regex;
+use serde_json::Value;
+
+/// What stands in a secret's place.
+pub const MASK: &str = "[masked]";
+
+/// Words that make a key's value a secret, as whole words of its name.
+const SECRET_WORDS: &[&str] = &[
+    "apikey",
+    "auth",
+    "authorization",
+    "bearer",
+    "cookie",
+    "cred",
+    "credential",
+    "credentials",
+    "key",
+    "keys",
+    "passphrase",
+    "passwd",
+    "password",
+    "passwords",
+    "pat",
+    "pin",
+    "private",
+    "psk",
+    "pwd",
+    "salt",
+    "secret",
+    "secrets",
+    "session",
+    "signature",
+    "token",
+    "tokens",
+    "webhook",
+];
+
+/// Names that hold such a word and are settings all the same.
+const PLAIN_NAMES: &[&str] = &[
+    "compression.threshold_tokens",
+    "max_tokens",
+    "threshold_tokens",
+    "session_reset",
+    "session",
+    "key_env",
+];
+
+/// Shapes that tokens of well-known services have, and passwords in addresses.
+static SHAPES: LazyLock<Vec<Regex>> = LazyLock::new(|| {
+    [
+        r"(?i)\b(sk|pk|rk|ghp|gho|ghu|ghs|ghr|glpat|xox[abposr]|hf|gsk|AIza|ya29|npm|dop|shpat|tvly|nvapi|or)[-_][A-Za-z0-9_\-]{8,}",
+        r"\bgithub_pat_[A-Za-z0-9_]{20,}",
+        r"\bAKIA[0-9A-Z]{16}\b",
+        r"\bAIza[0-9A-Za-z_\-]{30,}",
+        r"\beyJ[A-Za-z0-9_\-]{8,}(\.[A-Za-z0-9_\-]+){1,2}",
+        r"\b[0-9]{8,10}:[A-Za-z0-9_\-]{30,}",
+        r"(?i)\b(bearer|basic|token)\s+[A-Za-z0-9+/_\-.=]{8,}",
+        r"-----BEGIN [A-Z ]+-----[^-]*(-----END [A-Z ]+-----)?",
+        r"(?i)[?&](key|token|secret|password|sig|signature|auth|access_token|api_key)=[^&\s]+",
+    ]
+    .into_iter()
+    .filter_map(|shape| Regex::new(shape).ok())
+    .collect()
+});
+
+static URL_USER: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"([A-Za-z][A-Za-z0-9+.\-]*://)[^/\s@]+@").ok());
+
+static ASSIGNED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r#"([A-Za-z_][A-Za-z0-9_\-]*)(\s*[=:]\s*)("[^"]*"|'[^']*'|[^\s,;&]+)"#).ok()
+});
+
+static WORD: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"[A-Za-z0-9+/_\-=]{20,}").ok());
+
+/// Whether a key of this name holds a secret. Dots separate the parts of a path; the last counts most.
+#[must_use]
+pub fn is_secret_name(path: &str) -> bool {
+    let name = path
+        .rsplit('.')
+        .find(|part| !part.is_empty() && !part.starts_with('['))
+        .unwrap_or(path);
+    let lower = name.to_ascii_lowercase();
+    if PLAIN_NAMES.contains(&lower.as_str()) || PLAIN_NAMES.contains(&path) {
+        return false;
+    }
+    // `apiKey`, `API_KEY`, `api-key`: words end where the case rises or at a separator.
+    let mut words = vec![String::new()];
+    let mut before_lower = false;
+    for letter in name.chars() {
+        if !letter.is_alphanumeric() || (letter.is_uppercase() && before_lower) {
+            words.push(String::new());
+        }
+        if letter.is_alphanumeric()
+            && let Some(word) = words.last_mut()
+        {
+            word.extend(letter.to_lowercase());
+        }
+        before_lower = letter.is_lowercase();
+    }
+    words
+        .iter()
+        .any(|word| SECRET_WORDS.contains(&word.as_str()))
+}
+
+/// Masks what in a text looks like a secret: known shapes, passwords in addresses, values of
+/// secret-named assignments, and long random words.
+#[must_use]
+pub fn text(input: &str) -> String {
+    let mut output = Cow::Borrowed(input);
+    if let Some(pattern) = &*URL_USER {
+        output = Cow::Owned(
+            pattern
+                .replace_all(&output, format!("${{1}}{MASK}@"))
+                .into_owned(),
+        );
+    }
+    for shape in &*SHAPES {
+        output = Cow::Owned(shape.replace_all(&output, MASK).into_owned());
+    }
+    if let Some(pattern) = &*ASSIGNED {
+        let masked = pattern.replace_all(&output, |found: &regex_lite::Captures<'_>| {
+            if is_secret_name(&found[1]) && &found[3] != MASK {
+                format!("{}{}{MASK}", &found[1], &found[2])
+            } else {
+                found[0].to_owned()
+            }
+        });
+        output = Cow::Owned(masked.into_owned());
+    }
+    if let Some(pattern) = &*WORD {
+        let masked = pattern.replace_all(&output, |found: &regex_lite::Captures<'_>| {
+            if is_random(&found[0]) {
+                MASK.to_owned()
+            } else {
+                found[0].to_owned()
+            }
+        });
+        output = Cow::Owned(masked.into_owned());
+    }
+    output.into_owned()
+}
+
+/// Masks the secrets of a value that stands at `path`.
+#[must_use]
+pub fn json(path: &str, value: &Value) -> Value {
+    match value {
+        Value::String(content)
+            if !content.is_empty() && is_secret_name(path) && !is_reference(content) =>
+        {
+            Value::String(MASK.to_owned())
+        }
+        Value::Number(_) if is_secret_name(path) => Value::String(MASK.to_owned()),
+        Value::String(content) => Value::String(text(content)),
+        Value::Array(items) => Value::Array(items.iter().map(|item| json(path, item)).collect()),
+        Value::Object(entries) => Value::Object(
+            entries
+                .iter()
+                .map(|(key, value)| (text(key), json(&format!("{path}.{key}"), value)))
+                .collect(),
+        ),
+        other => other.clone(),
+    }
+}
+
+/// `${NAME}` names a secret, it does not hold one.
+fn is_reference(content: &str) -> bool {
+    content.starts_with("${")
+        && content.ends_with('}')
+        && content[2..content.len() - 1]
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// Whether a word is too random to be a name: long, of mixed kinds of letters, and of high entropy.
+fn is_random(word: &str) -> bool {
+    // Paths and kebab-case names are long as well; their parts are not random.
+    if word.contains('/') && word.split('/').all(|part| part.len() < 20) {
+        return false;
+    }
+    let kinds = [
+        word.chars().any(|c| c.is_ascii_lowercase()),
+        word.chars().any(|c| c.is_ascii_uppercase()),
+        word.chars().any(|c| c.is_ascii_digit()),
+    ];
+    let mixed = kinds.into_iter().filter(|kind| *kind).count();
+    let digits = word.chars().filter(char::is_ascii_digit).count();
+    let mut counts = [0_u32; 256];
+    for byte in word.bytes() {
+        counts[usize::from(byte)] += 1;
+    }
+    let length = word.len() as f64;
+    let entropy: f64 = counts
+        .iter()
+        .filter(|count| **count > 0)
+        .map(|count| {
+            let share = f64::from(*count) / length;
+            -share * share.log2()
+        })
+        .sum();
+    (mixed == 3 && entropy > 3.5)
+        || (mixed == 2 && digits >= 4 && entropy > 3.4 && !word.contains('-'))
+        || (mixed == 2 && digits * 3 > word.len() && entropy > 3.2)
+}
+
+/// Escapes control characters, escape sequences, line ends and marks that change the direction of
+/// text, so that a name cannot draw on a terminal or forge a line.
+#[must_use]
+pub fn visible(input: &str) -> Cow<'_, str> {
+    if input.chars().all(is_harmless) {
+        return Cow::Borrowed(input);
+    }
+    let mut output = String::with_capacity(input.len() + 8);
+    for letter in input.chars() {
+        match letter {
+            '\n' => output.push_str("\\n"),
+            '\r' => output.push_str("\\r"),
+            '\t' => output.push_str("\\t"),
+            letter if is_harmless(letter) => output.push(letter),
+            letter => {
+                // Writing into a string cannot fail.
+                let _ = write!(output, "\\u{{{:x}}}", u32::from(letter));
+            }
+        }
+    }
+    Cow::Owned(output)
+}
+
+const fn is_harmless(letter: char) -> bool {
+    !matches!(
+        letter,
+        '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}' | '\u{61c}' | '\u{ad}'
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_masked_by_their_shape() {
+        for secret in [
+            "sk-proj-abcdefgh12345678",
+            "ghp_abcdefghijklmnopqrst1234",
+            "AKIAIOSFODNN7EXAMPLE",
+            "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln",
+            "1234567890:AAFakeFakeFakeFakeFakeFakeFakeFake12",
+            "Bearer abcdefgh.12345678",
+            "q8Zr1LmX0vB7nT4kYc2W",
+        ] {
+            let shown = text(&format!("see {secret} there"));
+            assert!(!shown.contains(secret), "{secret} is shown in {shown}");
+            assert!(shown.contains(MASK));
+        }
+    }
+
+    #[test]
+    fn passwords_in_addresses_and_assignments_are_masked() {
+        assert_eq!(text("https://u:p@h/x"), format!("https://{MASK}@h/x"));
+        assert_eq!(
+            text("OPENAI_API_KEY=abc and x=1"),
+            format!("OPENAI_API_KEY={MASK} and x=1")
+        );
+        assert_eq!(text("password: hunter2"), format!("password: {MASK}"));
+    }
+
+    #[test]
+    fn ordinary_text_is_left_alone() {
+        for plain in [
+            "cannot replace /home/ann/.hermes/profiles/work/config.yaml: permission denied",
+            "hermes-gateway-work.service",
+            "delegation.max_concurrent_children 3 → 10",
+            "user@1001.service/app.slice/hermes-gateway.service",
+            "display.background_process_notifications",
+        ] {
+            assert_eq!(text(plain), plain);
+        }
+    }
+
+    #[test]
+    fn a_key_names_its_secret_and_a_reference_is_shown() {
+        assert_eq!(json("a.api_key", &"x".into()), Value::from(MASK));
+        assert_eq!(json("apiKey", &"x".into()), Value::from(MASK));
+        assert_eq!(json("a.api_key", &"${K}".into()), Value::from("${K}"));
+        assert_eq!(json("display.mode", &"x".into()), Value::from("x"));
+        assert_eq!(
+            json("compression.threshold_tokens", &256_000.into()),
+            Value::from(256_000)
+        );
+        let nested = serde_json::json!({"token": "x", "url": "y"});
+        assert_eq!(
+            json("providers.p", &nested),
+            serde_json::json!({"token": MASK, "url": "y"})
+        );
+    }
+
+    #[test]
+    fn names_cannot_draw_on_a_terminal() {
+        assert_eq!(
+            visible("a\u{1b}[31mb\nc\u{202e}d"),
+            "a\\u{1b}[31mb\\nc\\u{202e}d"
+        );
+        assert_eq!(visible("naïve 日本"), "naïve 日本");
+    }
+}

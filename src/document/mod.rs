@@ -5,45 +5,34 @@
 //! parsed again and compared with the tree that the edit means; what cannot be proved is refused with
 //! the line and the key, and the bytes stay as they were. Nothing here decides what to edit (`migrate`).
 
+pub mod value;
+pub mod path;
+pub mod diff;
+mod intent;
+pub mod text;
+pub mod env;
+pub mod json;
+pub mod toml;
+pub mod yaml;
+pub mod write;
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 pub use crate::app::Format;
+pub use diff::changed_paths;
+pub use path::{Key, Path};
+pub use value::Value;
 
-/// A value as the application reads it: aliases and merge keys resolved, scalars typed.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Value {
-    /// Nothing.
-    Null,
-    /// A truth value.
-    Bool(bool),
-    /// A whole number; wider ones stay text in [`Value::Other`].
-    Int(i64),
-    /// Any other number.
-    Float(f64),
-    /// Text.
-    Str(String),
-    /// A scalar of another type (date, binary, a wide integer): its type and its text.
-    Other(&'static str, String),
-    /// A sequence.
-    List(Vec<Value>),
-    /// A mapping, in the order written. Keys need not be text.
-    Map(Vec<(Value, Value)>),
-}
-
-/// Where a value stands: keys of mappings and positions in sequences.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Path(pub Vec<Key>);
-
-/// One step of a [`Path`].
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Key {
-    /// A key of a mapping.
-    Name(String),
-    /// A position in a sequence, from 0.
-    Index(usize),
-}
+/// Files of a home that are larger are not read.
+pub const MAX_BYTES: u64 = 8 * 1024 * 1024;
+/// Mappings and sequences may be nested this deep.
+pub const MAX_DEPTH: usize = 64;
+/// Aliases that one file may hold.
+pub const MAX_ALIASES: usize = 1_000;
+/// Values that one file may mean after its aliases and merge keys are expanded.
+pub const MAX_NODES: usize = 1_000_000;
 
 /// A change of a document.
 #[derive(Debug, Clone, PartialEq)]
@@ -101,6 +90,41 @@ pub struct Refusal {
     pub reason: String,
 }
 
+impl Invalid {
+    /// Bytes that are refused for `reason`, at `line` (from 1; 0 where none can be named).
+    pub fn new(line: usize, reason: impl Into<String>) -> Self {
+        Self {
+            line,
+            reason: reason.into(),
+        }
+    }
+}
+
+impl Refusal {
+    /// An edit of `path` that is refused for `reason`, at `line` (from 1; 0 where none can be named).
+    pub fn new(line: usize, path: &Path, reason: impl Into<String>) -> Self {
+        Self {
+            line,
+            path: path.to_string(),
+            reason: reason.into(),
+        }
+    }
+}
+
+impl Edit {
+    /// The path that the edit is about: for a move, where it starts from.
+    #[must_use]
+    pub fn path(&self) -> Path {
+        match self {
+            Self::Set { path, .. } | Self::Remove { path } | Self::Append { path, .. } => {
+                path.clone()
+            }
+            Self::Move { from, .. } => from.clone(),
+            Self::Text { .. } => Path::root(),
+        }
+    }
+}
+
 impl fmt::Display for Invalid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
@@ -135,4 +159,21 @@ pub trait Document: fmt::Debug + Send {
     fn edit(&mut self, edit: &Edit) -> Result<(), Refusal>;
     /// The line of a value, from 1, where it has one of its own.
     fn line_of(&self, path: &Path) -> Option<usize>;
+}
+
+/// Reads `bytes` as a document of `format`.
+///
+/// # Errors
+/// When the bytes are not what the application would read without doubt: the line and the reason.
+pub fn parse(format: Format, bytes: &[u8]) -> Result<Box<dyn Document>, Invalid> {
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(Invalid::new(0, "larger than 8 MiB"));
+    }
+    Ok(match format {
+        Format::Yaml => Box::new(yaml::Yaml::parse(bytes)?),
+        Format::Toml => Box::new(toml::Toml::parse(bytes)?),
+        Format::Json => Box::new(json::Json::parse(bytes)?),
+        Format::Env => Box::new(env::Env::parse(bytes)?),
+        Format::Text => Box::new(text::Text::parse(bytes)?),
+    })
 }

@@ -1,1 +1,705 @@
-//! x
+//! Which homes exist below given places, what each folder is, and what a plain start would use.
+//!
+//! Every folder among the profiles is a row, also one that the application would not take for a
+//! profile: what is left out cannot be accounted for. Two paths are one home if they lead to one
+//! folder (device and inode). Nothing depends on who asks or on a variable of theirs: places come
+//! from the user database, from units, from processes, from flags and from the configuration.
+//!
+//! Call it as the homes' owner: links are followed with that user's rights. Nothing is created.
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+use super::installs::identifier;
+use super::runtimes::{Sticky, root_above};
+use super::units::files::read_bounded;
+use super::{Home, HomeStatus, procfs};
+use crate::app::App;
+use crate::world;
+
+/// More homes than this below one user's places are an attack, or a mistake to hear of.
+const HOME_LIMIT: usize = 20_000;
+
+/// The sticky profile's file and an updater's marker are a line or two.
+const SMALL_LIMIT: u64 = 64 << 10;
+
+/// A process that started this much after a marker was written did not write it.
+const CLOCK_SLACK: Duration = Duration::from_secs(2);
+
+/// A marker that names no process counts only while it is young.
+const ANONYMOUS_MARKER_AGE: Duration = Duration::from_secs(20 * 60);
+
+/// A place where a home may be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Candidate {
+    /// Absolute path of a root home or of a profile's.
+    pub path: PathBuf,
+    /// Who named it: `passwd`, `unit x.service`, `process 12`, `--home`, `config`, `system`.
+    pub found_by: String,
+    /// How far to look from there.
+    pub reach: Reach,
+}
+
+/// How far to look from a candidate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Reach {
+    /// The root home that it is or belongs to, and all its profiles; its absence is normal.
+    Fleet,
+    /// The same, but a folder of somebody else is no home: a process or unit merely claims it.
+    Claimed,
+    /// The same, but a folder without a marker and without profiles is no home: others use such names.
+    Likely,
+    /// A profile alone, or a root home with its profiles; it must exist.
+    Exact,
+}
+
+/// A root home.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Root {
+    /// Its resolved path.
+    pub path: PathBuf,
+    /// Device and inode of its folder.
+    pub file_id: (u64, u64),
+    /// Which profile a plain start uses.
+    pub sticky: Sticky,
+}
+
+/// What was found below some candidates.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HomesFound {
+    /// Homes, in the order of their paths.
+    pub homes: Vec<Home>,
+    /// Root homes.
+    pub roots: Vec<Root>,
+    /// Facts worth a line.
+    pub notes: Vec<String>,
+    /// What could not be looked at: these places may hold homes that are not in the list.
+    pub trouble: Vec<String>,
+}
+
+impl HomesFound {
+    /// The home that a path leads to.
+    #[must_use]
+    pub fn at(&self, path: &Path) -> Option<&Home> {
+        let meta = std::fs::metadata(path).ok()?;
+        let id = (meta.dev(), meta.ino());
+        self.homes.iter().find(|home| home.file_id == id)
+    }
+
+    /// What a plain start in a root home uses.
+    #[must_use]
+    pub fn sticky(&self, root: &Path) -> Sticky {
+        let id = match std::fs::metadata(root) {
+            Ok(meta) => (meta.dev(), meta.ino()),
+            // A root home that is yet to be made names no profile.
+            Err(error) if error.kind() == ErrorKind::NotFound => return Sticky::Root,
+            Err(error) => {
+                return Sticky::Unknown(format!("cannot look at {}: {error}", root.display()));
+            }
+        };
+        self.roots
+            .iter()
+            .find(|root| root.file_id == id)
+            .map_or_else(
+                || Sticky::Unknown(format!("{} was not looked at", root.display())),
+                |root| root.sticky.clone(),
+            )
+    }
+}
+
+/// Looks below `candidates` for the homes that `uid` owns or claims.
+#[must_use]
+pub fn enumerate(app: &App, uid: u32, candidates: &[Candidate]) -> HomesFound {
+    let mut search = Search {
+        app,
+        uid,
+        pattern: regex_lite::Regex::new(&format!("^(?:{})$", app.home.profile_pattern)).ok(),
+        homes: BTreeMap::new(),
+        found: HomesFound::default(),
+    };
+    for candidate in candidates {
+        search.look(candidate);
+    }
+    search.found.homes = search.homes.into_values().collect();
+    search.found.homes.sort_by(|a, b| a.path.cmp(&b.path));
+    search.found
+}
+
+struct Search<'a> {
+    app: &'a App,
+    uid: u32,
+    pattern: Option<regex_lite::Regex>,
+    homes: BTreeMap<(u64, u64), Home>,
+    found: HomesFound,
+}
+
+/// How the folder of a home is entitled to be one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Title {
+    /// It is a root home by its place.
+    Root,
+    /// It is a profile if it holds a marker.
+    Profile,
+    /// It is only above the profiles that were named.
+    Above,
+}
+
+impl Search<'_> {
+    fn look(&mut self, candidate: &Candidate) {
+        let path = &candidate.path;
+        if !path.is_absolute() {
+            self.found.notes.push(format!(
+                "{}: {} is not an absolute path",
+                candidate.found_by,
+                path.display()
+            ));
+            return;
+        }
+        if !self.is_there(candidate) {
+            return;
+        }
+        match root_above(self.app, path) {
+            Some(_) if candidate.reach == Reach::Exact => {
+                self.add(path, candidate, Title::Profile);
+                if let Some(root) = root_above(self.app, path) {
+                    self.note_root(&root);
+                }
+            }
+            Some(root) => {
+                self.add(&root, candidate, Title::Above);
+                self.add_profiles(&root, candidate);
+                // A folder that is named as a profile's, and is not listed among them, is still one.
+                self.add(path, candidate, Title::Profile);
+                self.note_root(&root);
+            }
+            None => {
+                self.add(path, candidate, Title::Root);
+                self.add_profiles(path, candidate);
+                self.note_root(path);
+            }
+        }
+    }
+
+    /// Whether a candidate is a folder that may be looked at. What is not is said where it matters.
+    fn is_there(&mut self, candidate: &Candidate) -> bool {
+        let shown = candidate.path.display();
+        match std::fs::metadata(&candidate.path) {
+            Ok(meta) if !meta.is_dir() => {
+                let text = format!("{}: {shown} is not a folder", candidate.found_by);
+                match candidate.reach {
+                    Reach::Exact => self.found.trouble.push(text),
+                    Reach::Fleet | Reach::Claimed | Reach::Likely => self.found.notes.push(text),
+                }
+                false
+            }
+            Ok(meta) if candidate.reach == Reach::Claimed && meta.uid() != self.uid => {
+                let text = format!(
+                    "{}: {shown} belongs to uid {}",
+                    candidate.found_by,
+                    meta.uid()
+                );
+                self.found.notes.push(text);
+                false
+            }
+            Ok(_) => candidate.reach != Reach::Likely || self.looks_used(&candidate.path),
+            Err(error)
+                if error.kind() == ErrorKind::NotFound && candidate.reach != Reach::Exact =>
+            {
+                let dangling = std::fs::symlink_metadata(&candidate.path).is_ok();
+                if dangling || candidate.reach == Reach::Claimed {
+                    let text = format!("{}: {shown} does not exist", candidate.found_by);
+                    self.found.notes.push(text);
+                }
+                false
+            }
+            // A file where the root home's parent would be: there is none, like for `nobody`.
+            Err(error)
+                if error.kind() == ErrorKind::NotADirectory && candidate.reach != Reach::Exact =>
+            {
+                false
+            }
+            Err(error) => {
+                let text = format!("{}: cannot look at {shown}: {error}", candidate.found_by);
+                self.found.trouble.push(text);
+                false
+            }
+        }
+    }
+
+    fn looks_used(&self, path: &Path) -> bool {
+        let home = &self.app.home;
+        home.markers
+            .iter()
+            .chain(&home.profiles)
+            .any(|name| std::fs::symlink_metadata(path.join(name)).is_ok())
+    }
+
+    fn add_profiles(&mut self, root: &Path, candidate: &Candidate) {
+        let Some(profiles) = self
+            .app
+            .home
+            .profiles
+            .as_deref()
+            .map(|name| root.join(name))
+        else {
+            return;
+        };
+        let entries = match std::fs::read_dir(&profiles) {
+            Ok(entries) => entries,
+            Err(error)
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+            {
+                return;
+            }
+            Err(error) => {
+                self.found
+                    .trouble
+                    .push(format!("cannot list {}: {error}", profiles.display()));
+                return;
+            }
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            match entry {
+                Ok(entry) => names.push(entry.file_name()),
+                Err(error) => {
+                    self.found
+                        .trouble
+                        .push(format!("cannot list {}: {error}", profiles.display()));
+                    break;
+                }
+            }
+            if names.len() > HOME_LIMIT {
+                let text = format!(
+                    "{} holds more than {HOME_LIMIT} entries",
+                    profiles.display()
+                );
+                self.found.trouble.push(text);
+                break;
+            }
+        }
+        names.sort_unstable();
+        for name in names {
+            let path = profiles.join(name);
+            // Folders and links to folders are profiles or pretend to be; plain files do not.
+            match std::fs::metadata(&path) {
+                Ok(meta) if !meta.is_dir() => {}
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    self.found
+                        .notes
+                        .push(format!("{} leads nowhere", path.display()));
+                }
+                Ok(_) | Err(_) => self.add(&path, candidate, Title::Profile),
+            }
+        }
+    }
+
+    fn add(&mut self, path: &Path, candidate: &Candidate, title: Title) {
+        let root = root_above(self.app, path)
+            .filter(|_| title == Title::Profile)
+            .unwrap_or_else(|| path.to_path_buf());
+        let meta = match std::fs::metadata(path) {
+            Ok(meta) if meta.is_dir() => meta,
+            Ok(_) => return,
+            Err(error) if error.kind() == ErrorKind::NotFound => return,
+            Err(error) => {
+                self.found
+                    .trouble
+                    .push(format!("cannot look at {}: {error}", path.display()));
+                return;
+            }
+        };
+        let file_id = (meta.dev(), meta.ino());
+        if let Some(known) = self.homes.get_mut(&file_id) {
+            // Of those who merely claim a home, the first is enough to know why it is looked at.
+            let claimed = candidate.reach == Reach::Claimed;
+            if !claimed && !known.found_by.contains(&candidate.found_by) {
+                known.found_by.push(candidate.found_by.clone());
+            }
+            return;
+        }
+        if self.homes.len() >= HOME_LIMIT {
+            let text = format!(
+                "more than {HOME_LIMIT} homes: {} and others are left out",
+                path.display()
+            );
+            if self.found.trouble.last() != Some(&text) && self.homes.len() == HOME_LIMIT {
+                self.found.trouble.push(text);
+            }
+            return;
+        }
+        let resolved = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+        let status = if meta.uid() == self.uid {
+            self.status(path, title)
+        } else {
+            HomeStatus::Foreign(format!("the folder belongs to uid {}", meta.uid()))
+        };
+        let home = Home {
+            id: identifier(&resolved),
+            profile: self.profile_name(path, title),
+            path: path.to_path_buf(),
+            updater: active_updater(self.app, &root),
+            root,
+            uid: meta.uid(),
+            file_id,
+            status,
+            found_by: vec![candidate.found_by.clone()],
+            foreign_state: None,
+        };
+        self.homes.insert(file_id, home);
+    }
+
+    fn profile_name(&self, path: &Path, title: Title) -> String {
+        match title {
+            Title::Root | Title::Above => self.app.home.default_profile.clone(),
+            Title::Profile => path
+                .file_name()
+                .unwrap_or(path.as_os_str())
+                .to_string_lossy()
+                .into_owned(),
+        }
+    }
+
+    fn status(&self, path: &Path, title: Title) -> HomeStatus {
+        let marked = || {
+            // A dangling link of that name counts, as it does for the application.
+            self.app
+                .home
+                .markers
+                .iter()
+                .any(|marker| std::fs::symlink_metadata(path.join(marker)).is_ok())
+        };
+        let name = self.profile_name(path, title);
+        let is_profile = match title {
+            Title::Root => true,
+            Title::Above => marked(),
+            Title::Profile => {
+                name != self.app.home.default_profile
+                    && self
+                        .pattern
+                        .as_ref()
+                        .is_some_and(|pattern| pattern.is_match(&name))
+                    && (self.app.home.markers.is_empty() || marked())
+            }
+        };
+        match std::fs::metadata(path.join(&self.app.config.file)) {
+            Err(error)
+                if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+            {
+                HomeStatus::Unreadable(format!(
+                    "cannot look at its {}: {error}",
+                    self.app.config.file
+                ))
+            }
+            _ if !is_profile => HomeStatus::NotAProfile,
+            Ok(_) => HomeStatus::Configured,
+            Err(_) => HomeStatus::Unconfigured,
+        }
+    }
+
+    fn note_root(&mut self, root: &Path) {
+        let Ok(meta) = std::fs::metadata(root) else {
+            return;
+        };
+        let file_id = (meta.dev(), meta.ino());
+        if self
+            .found
+            .roots
+            .iter()
+            .any(|known| known.file_id == file_id)
+        {
+            return;
+        }
+        let path = std::fs::canonicalize(root).unwrap_or_else(|_| root.to_path_buf());
+        let sticky = self.sticky(&path);
+        self.found.roots.push(Root {
+            path,
+            file_id,
+            sticky,
+        });
+    }
+
+    fn sticky(&self, root: &Path) -> Sticky {
+        let Some(file) = self.app.home.active.as_deref().map(|name| root.join(name)) else {
+            return Sticky::Root;
+        };
+        match read_bounded(&file, SMALL_LIMIT, true) {
+            Ok(bytes) => {
+                let text = String::from_utf8_lossy(&bytes);
+                let name = text.trim_start_matches('\u{feff}').trim();
+                if name.is_empty() || name == self.app.home.default_profile {
+                    Sticky::Root
+                } else {
+                    Sticky::Named(name.to_owned())
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => Sticky::Root,
+            Err(error) => Sticky::Unknown(format!("cannot read {}: {error}", file.display())),
+        }
+    }
+}
+
+/// Whether the application's own updater is at work in a root home, and how that is seen.
+pub(super) fn active_updater(app: &App, root: &Path) -> Option<String> {
+    let markers = app.code.updating.iter().map(|name| root.join(name));
+    markers
+        .into_iter()
+        .find_map(|marker| active_marker(&marker))
+}
+
+/// Whether a marker's writer still runs: the process that its first line names, if that one was
+/// there when the marker was written. A pid alone would make a crashed updater block for ever.
+fn active_marker(marker: &Path) -> Option<String> {
+    let meta = std::fs::metadata(marker).ok()?;
+    let written = meta
+        .modified()
+        .ok()?
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    let shown = marker.display();
+    let pid: Option<u32> = read_bounded(marker, SMALL_LIMIT, true)
+        .ok()
+        .and_then(|bytes| {
+            String::from_utf8_lossy(&bytes)
+                .lines()
+                .next()?
+                .trim()
+                .parse()
+                .ok()
+        });
+    let Some(pid) = pid else {
+        let young = world::now().saturating_sub(written) < ANONYMOUS_MARKER_AGE;
+        return young.then(|| format!("{shown} exists"));
+    };
+    let process = procfs::read(pid, &[]).ok().flatten()?;
+    let started = Duration::from_nanos(process.started_at_nanos);
+    (started <= written + CLOCK_SLACK).then(|| format!("{shown} names process {pid}, which runs"))
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "builds homes to look at")]
+mod tests {
+    use super::*;
+
+    fn app() -> App {
+        App::builtin(crate::app::DEFAULT).expect("the descriptor is valid")
+    }
+
+    fn uid() -> u32 {
+        rustix::process::geteuid().as_raw()
+    }
+
+    fn candidate(path: &Path, reach: Reach) -> Candidate {
+        Candidate {
+            path: path.to_path_buf(),
+            found_by: "passwd".into(),
+            reach,
+        }
+    }
+
+    fn put(path: &Path, text: &str) {
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("folders");
+        std::fs::write(path, text).expect("a file");
+    }
+
+    /// A root home with profiles of every kind.
+    fn fleet(root: &Path) {
+        put(&root.join("config.yaml"), "a: 1\n");
+        put(&root.join("profiles/good1/config.yaml"), "a: 1\n");
+        put(&root.join("profiles/good2/config.yaml"), "a: 1\n");
+        put(&root.join("profiles/bare/.env"), "");
+        put(&root.join("profiles/stray/notes.txt"), "");
+        put(&root.join("profiles/0/logs/x"), "");
+        put(&root.join("profiles/UPPER/config.yaml"), "a: 1\n");
+        put(&root.join("profiles/default/config.yaml"), "a: 1\n");
+        put(&root.join("profiles/file"), "");
+        std::fs::create_dir_all(root.join("profiles/dangling")).expect("a folder");
+        std::os::unix::fs::symlink("/nowhere", root.join("profiles/dangling/config.yaml"))
+            .expect("a link");
+        std::os::unix::fs::symlink("/nowhere", root.join("profiles/lost")).expect("a link");
+    }
+
+    fn rows(found: &HomesFound) -> Vec<(String, HomeStatus)> {
+        found
+            .homes
+            .iter()
+            .map(|home| (home.profile.clone(), home.status.clone()))
+            .collect()
+    }
+
+    #[test]
+    fn every_folder_among_the_profiles_is_a_row() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().join(".hermes");
+        fleet(&root);
+        let found = enumerate(&app(), uid(), &[candidate(&root, Reach::Fleet)]);
+        let expected = [
+            ("default", HomeStatus::Configured),
+            ("0", HomeStatus::NotAProfile),
+            ("UPPER", HomeStatus::NotAProfile),
+            ("bare", HomeStatus::Unconfigured),
+            ("dangling", HomeStatus::Unconfigured),
+            ("default", HomeStatus::NotAProfile),
+            ("good1", HomeStatus::Configured),
+            ("good2", HomeStatus::Configured),
+            ("stray", HomeStatus::NotAProfile),
+        ];
+        let expected: Vec<_> = expected
+            .map(|(name, status)| (name.to_owned(), status))
+            .to_vec();
+        assert_eq!(rows(&found), expected);
+        assert!(
+            found
+                .notes
+                .iter()
+                .any(|note| note.ends_with("profiles/lost leads nowhere"))
+        );
+        assert!(found.trouble.is_empty(), "{:?}", found.trouble);
+    }
+
+    #[test]
+    fn it_does_not_matter_which_home_of_a_fleet_is_named() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().join(".hermes");
+        fleet(&root);
+        std::os::unix::fs::symlink(&root, folder.path().join("link")).expect("a link");
+        let ids = |paths: &[PathBuf]| {
+            let candidates: Vec<_> = paths
+                .iter()
+                .map(|path| candidate(path, Reach::Claimed))
+                .collect();
+            let mut ids: Vec<_> = enumerate(&app(), uid(), &candidates)
+                .homes
+                .into_iter()
+                .map(|home| home.id)
+                .collect();
+            ids.sort_unstable();
+            ids
+        };
+        let from_root = ids(&[root.clone()]);
+        assert_eq!(from_root.len(), 9);
+        for paths in [
+            vec![root.join("profiles/good1")],
+            vec![root.join("profiles/bare"), root.clone()],
+            vec![folder.path().join("link"), root.join("profiles/good2")],
+            vec![folder.path().join("link/profiles/good1")],
+        ] {
+            assert_eq!(ids(&paths), from_root, "{paths:?}");
+        }
+    }
+
+    #[test]
+    fn a_profile_that_is_named_exactly_is_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().join("data");
+        fleet(&root);
+        let exact = candidate(&root.join("profiles/good1"), Reach::Exact);
+        let found = enumerate(&app(), uid(), &[exact]);
+        assert_eq!(rows(&found), [("good1".to_owned(), HomeStatus::Configured)]);
+        assert_eq!(found.homes[0].root, root);
+        let missing = candidate(&root.join("profiles/none"), Reach::Exact);
+        assert_eq!(enumerate(&app(), uid(), &[missing]).trouble.len(), 1);
+    }
+
+    #[test]
+    fn a_place_without_a_home_is_normal_and_stays_so() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().join(".hermes");
+        let found = enumerate(&app(), uid(), &[candidate(&root, Reach::Fleet)]);
+        assert_eq!(found, HomesFound::default());
+        assert!(!root.exists());
+        assert_eq!(found.sticky(&root), Sticky::Root);
+    }
+
+    #[test]
+    fn a_folder_of_somebody_else_is_a_row_among_profiles_and_none_where_it_is_claimed() {
+        let found = enumerate(
+            &app(),
+            uid() + 1,
+            &[candidate(Path::new("/etc"), Reach::Claimed)],
+        );
+        assert!(
+            found.homes.is_empty() && found.notes.len() == 1,
+            "{found:?}"
+        );
+        let folder = tempfile::tempdir().expect("a folder");
+        fleet(&folder.path().join("r"));
+        let found = enumerate(
+            &app(),
+            uid() + 1,
+            &[candidate(&folder.path().join("r"), Reach::Fleet)],
+        );
+        assert_eq!(found.homes.len(), 9);
+        assert!(
+            found
+                .homes
+                .iter()
+                .all(|home| matches!(home.status, HomeStatus::Foreign(_)))
+        );
+    }
+
+    #[test]
+    fn a_system_folder_is_a_home_only_if_it_looks_like_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().join("data");
+        put(&root.join("photos/x"), "");
+        let likely = [candidate(&root, Reach::Likely)];
+        assert_eq!(enumerate(&app(), uid(), &likely), HomesFound::default());
+        put(&root.join("profiles/work/config.yaml"), "a: 1\n");
+        assert_eq!(enumerate(&app(), uid(), &likely).homes.len(), 2);
+    }
+
+    #[test]
+    fn the_sticky_profile_is_the_one_that_is_named() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().join(".hermes");
+        fleet(&root);
+        for (text, expected) in [
+            ("work\n", Sticky::Named("work".into())),
+            ("default", Sticky::Root),
+            (" \n", Sticky::Root),
+            ("\u{feff}ops", Sticky::Named("ops".into())),
+        ] {
+            put(&root.join("active_profile"), text);
+            let found = enumerate(&app(), uid(), &[candidate(&root, Reach::Fleet)]);
+            assert_eq!(found.sticky(&root), expected, "{text:?}");
+            assert_eq!(
+                found
+                    .at(&root.join("profiles/bare"))
+                    .map(|home| home.profile.as_str()),
+                Some("bare")
+            );
+        }
+        std::fs::remove_file(root.join("active_profile")).expect("removed");
+        std::fs::create_dir(root.join("active_profile")).expect("a folder");
+        let found = enumerate(&app(), uid(), &[candidate(&root, Reach::Fleet)]);
+        assert!(matches!(found.sticky(&root), Sticky::Unknown(_)));
+    }
+
+    #[test]
+    fn a_marker_counts_while_its_writer_runs() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let marker = folder.path().join("marker");
+        assert_eq!(active_marker(&marker), None);
+        put(&marker, "");
+        assert!(active_marker(&marker).is_some_and(|seen| seen.ends_with("exists")));
+        put(&marker, &format!("{}\n1\nct:1.000\n", std::process::id()));
+        assert!(active_marker(&marker).is_some_and(|seen| seen.ends_with("which runs")));
+        put(&marker, &format!("{}\n", 1 << 23));
+        assert_eq!(active_marker(&marker), None);
+        // Written long before this process started: the pid was used again.
+        put(&marker, &format!("{}\n", std::process::id()));
+        let file = std::fs::File::options()
+            .write(true)
+            .open(&marker)
+            .expect("open");
+        file.set_modified(UNIX_EPOCH + Duration::from_secs(1000))
+            .expect("set");
+        assert_eq!(active_marker(&marker), None);
+    }
+}

@@ -1,1 +1,914 @@
-//! x
+//! Which code tree something runs from, and what that tree says of itself.
+//!
+//! A tree is found the way the interpreter finds it: from the program's own path, the virtual
+//! environment above it, and the folders that imports are looked up in; never from the caller's
+//! `PATH`, and never by running anything. Its release, the configuration version that it expects
+//! and the time of its last change are read from its files, bounded in size.
+//!
+//! Call it as the user whose tree it is: links are followed with that user's rights.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::units::files::read_bounded;
+use super::{Changed, Install, InstallKind, procfs, runtimes};
+use crate::app::App;
+
+/// No source file of a package is read past this.
+const SOURCE_LIMIT: u64 = 8 << 20;
+
+/// No metadata file is read past this.
+const SMALL_LIMIT: u64 = 256 << 10;
+
+/// How many entries of a folder of packages are looked at.
+const ENTRY_LIMIT: usize = 20_000;
+
+/// How far behind its literal start a version pattern may reach.
+const PATTERN_WINDOW: usize = 512;
+
+/// How something of the application is started: all that tells which code it runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Program {
+    /// Command line as tokens.
+    pub argv: Vec<String>,
+    /// Executable, where the kernel shows it.
+    pub exe: Option<PathBuf>,
+    /// Working directory, where it is known.
+    pub cwd: Option<PathBuf>,
+    /// The variables of [`wanted_variables`].
+    pub env: Vec<(String, String)>,
+    /// The home folder of its owner, which may hold packages of its own.
+    pub home: PathBuf,
+}
+
+/// The variables that tell which code a process runs.
+#[must_use]
+pub fn wanted_variables() -> Vec<String> {
+    ["PATH", "PYTHONPATH"].map(str::to_owned).to_vec()
+}
+
+/// Where a package was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The package folder, links resolved.
+    pub package: PathBuf,
+    /// The virtual environment that it is run in.
+    pub venv: Option<PathBuf>,
+    /// The folder that holds its metadata, if one does.
+    pub site: Option<PathBuf>,
+}
+
+/// Finds the package that a program runs; `None` where its files do not show one.
+#[must_use]
+pub fn locate(app: &App, program: &Program) -> Option<Place> {
+    let started = Started::of(app, program)?;
+    for folder in &started.first {
+        if let Some(package) = package_in(app, folder) {
+            return Some(Place {
+                site: started
+                    .sites
+                    .iter()
+                    .find(|site| is_described(app, site))
+                    .cloned(),
+                package,
+                venv: started.venv,
+            });
+        }
+    }
+    for site in &started.sites {
+        if let Some(package) = package_in(app, site).or_else(|| linked_package(app, site)) {
+            return Some(Place {
+                package,
+                venv: started.venv,
+                site: Some(site.clone()),
+            });
+        }
+    }
+    None
+}
+
+/// The checkout below a root home, if it holds the package.
+#[must_use]
+pub fn checkout_of(app: &App, root: &Path) -> Option<Place> {
+    let folder = root.join(app.code.checkout.as_deref()?);
+    let package = package_in(app, &folder).or_else(|| package_in(app, &folder.join("src")))?;
+    let venv = app
+        .code
+        .checkout_venvs
+        .iter()
+        .map(|name| folder.join(name))
+        .find(|venv| venv.join("pyvenv.cfg").is_file());
+    let site = venv
+        .as_deref()
+        .into_iter()
+        .flat_map(|venv| sites_below(venv, None))
+        .find(|site| is_described(app, site));
+    Some(Place {
+        package,
+        venv,
+        site,
+    })
+}
+
+/// What a code tree says of itself.
+#[must_use]
+pub fn describe(app: &App, place: &Place) -> Install {
+    let parent = place.package.parent().unwrap_or(&place.package);
+    let inside_site = place
+        .site
+        .as_deref()
+        .is_some_and(|site| same_folder(site, parent));
+    let tree = source_tree(parent);
+    let metadata = place
+        .site
+        .as_deref()
+        .and_then(|site| Metadata::find(app, site));
+    let git = tree
+        .as_deref()
+        .filter(|_| !inside_site)
+        .and_then(git_folder);
+    let (path, kind) = if git.is_some() {
+        (tree.clone().unwrap_or_default(), InstallKind::Git)
+    } else {
+        let path = match (&place.venv, inside_site) {
+            (Some(venv), true) => resolved(venv),
+            (_, true) => place.package.clone(),
+            (_, false) => tree.clone().unwrap_or_else(|| place.package.clone()),
+        };
+        let kind = kind_of(&path, place.venv.as_deref(), metadata.as_ref());
+        (path, kind)
+    };
+    let own_release = tree
+        .as_deref()
+        .filter(|_| !inside_site)
+        .and_then(declared_version);
+    let changed = match (&git, &metadata) {
+        (Some(git), _) => git_change(git),
+        (None, Some(metadata)) if inside_site => change_of(metadata.folder.join("RECORD")),
+        _ => None,
+    };
+    Install {
+        id: identifier(&path),
+        uid: std::fs::metadata(&path).map_or(0, |meta| meta.uid()),
+        kind,
+        version: own_release.or_else(|| metadata.map(|metadata| metadata.version)),
+        config_version: expected_version(app, &place.package),
+        changed: changed.or_else(|| change_of(place.package.join("__init__.py"))),
+        roots: Vec::new(),
+        updater: git.as_deref().and_then(|git| active_lock(app, git)),
+        path,
+    }
+}
+
+/// A stable identifier of a resolved path.
+#[must_use]
+pub fn identifier(path: &Path) -> String {
+    let digest = Sha256::digest(path.as_os_str().as_encoded_bytes());
+    digest[..8]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+/// What a command line starts with, and where its imports are looked up.
+struct Started {
+    venv: Option<PathBuf>,
+    /// Folders that come before the installed packages.
+    first: Vec<PathBuf>,
+    /// Folders of installed packages.
+    sites: Vec<PathBuf>,
+}
+
+impl Started {
+    fn of(app: &App, program: &Program) -> Option<Self> {
+        let argv = &program.argv;
+        let (word, script) = if runtimes::is_script(app, argv.first()?) {
+            let script = program.absolute(argv.first()?)?;
+            (shebang(&script), Some(script))
+        } else {
+            let script = argv
+                .iter()
+                .skip(1)
+                .find(|word| runtimes::is_program(app, word));
+            (
+                argv.first().cloned(),
+                script.and_then(|script| program.absolute(script)),
+            )
+        };
+        let interpreter = word
+            .and_then(|word| program.absolute(&word))
+            .filter(|path| path.exists())
+            .or_else(|| program.exe.clone())?;
+        let script_folder = script.as_deref().and_then(Path::parent);
+        let venv = venv_above(&interpreter)
+            .or_else(|| program.exe.as_deref().and_then(venv_above))
+            // `~/.local/bin/NAME` is often a link into the environment's own `bin`.
+            .or_else(|| {
+                script
+                    .as_deref()
+                    .and_then(|script| venv_above(&resolved(script)))
+            });
+        let mut first = Vec::new();
+        let isolated = argv
+            .iter()
+            .skip(1)
+            .take_while(|word| word.starts_with('-') && !word.starts_with("-m"))
+            .any(|flags| !flags.starts_with("--") && flags.contains(['I', 'P']));
+        let by_module = script.is_none();
+        if by_module && !isolated {
+            first.extend(program.cwd.clone());
+        }
+        if let Some(folder) = script_folder.filter(|_| !isolated) {
+            // A module's own file: its package lies in the folder above.
+            first.extend(
+                folder
+                    .parent()
+                    .map(Path::to_path_buf)
+                    .filter(|up| package_in(app, up).is_some()),
+            );
+        }
+        if !isolated && let Some(path) = program.variable("PYTHONPATH") {
+            let entries = path.split(':').map(PathBuf::from);
+            first.extend(entries.filter(|entry| entry.is_absolute()).take(64));
+        }
+        let mut sites = Vec::new();
+        match &venv {
+            Some(venv) => {
+                sites.extend(sites_below(venv, None));
+                if shares_system_packages(venv) {
+                    sites.extend(system_sites(program, &interpreter));
+                }
+            }
+            None => {
+                let above = script_folder.and_then(Path::parent);
+                sites.extend(
+                    above
+                        .into_iter()
+                        .flat_map(|prefix| sites_below(prefix, None)),
+                );
+                sites.extend(system_sites(program, &interpreter));
+            }
+        }
+        Some(Self { venv, first, sites })
+    }
+}
+
+impl Program {
+    fn variable(&self, name: &str) -> Option<&str> {
+        self.env
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
+    }
+
+    /// Where a word of the command line is, the way execvp(3) looks for it.
+    fn absolute(&self, word: &str) -> Option<PathBuf> {
+        let path = Path::new(word);
+        if path.is_absolute() {
+            return Some(path.to_path_buf());
+        }
+        if word.contains('/') {
+            return self.cwd.as_ref().map(|cwd| cwd.join(path));
+        }
+        self.variable("PATH")?
+            .split(':')
+            .map(Path::new)
+            .filter(|folder| folder.is_absolute())
+            .take(256)
+            .map(|folder| folder.join(path))
+            .find(|path| path.is_file())
+    }
+}
+
+/// The interpreter that a script names in its first lines.
+fn shebang(script: &Path) -> Option<String> {
+    let bytes = read_bounded(script, SMALL_LIMIT, true).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    let mut lines = text.lines();
+    let words: Vec<&str> = lines
+        .next()?
+        .strip_prefix("#!")?
+        .split_whitespace()
+        .collect();
+    let program = *words.first()?;
+    if program.ends_with("/env") {
+        return words
+            .iter()
+            .skip(1)
+            .find(|word| !word.starts_with('-'))
+            .map(|word| (*word).to_owned());
+    }
+    if program.ends_with("/sh") {
+        // Installers write this where the interpreter's path is too long for the kernel:
+        // '''exec' "/long/path/python" "$0" "$@"
+        let rest = lines.next()?.strip_prefix("'''exec' ")?;
+        let path = rest.split_once(" \"$0\"").map_or(rest, |(path, _)| path);
+        return Some(path.trim_matches('"').to_owned());
+    }
+    Some(program.to_owned())
+}
+
+/// The virtual environment of an interpreter: the folder with `pyvenv.cfg`, beside it or above.
+fn venv_above(interpreter: &Path) -> Option<PathBuf> {
+    interpreter
+        .ancestors()
+        .skip(1)
+        .take(2)
+        .find(|folder| folder.join("pyvenv.cfg").is_file())
+        .map(Path::to_path_buf)
+}
+
+fn shares_system_packages(venv: &Path) -> bool {
+    read_bounded(&venv.join("pyvenv.cfg"), SMALL_LIMIT, true).is_ok_and(|bytes| {
+        String::from_utf8_lossy(&bytes).lines().any(|line| {
+            line.split_once('=').is_some_and(|(key, value)| {
+                key.trim() == "include-system-site-packages"
+                    && value.trim().eq_ignore_ascii_case("true")
+            })
+        })
+    })
+}
+
+/// The folders of packages that an interpreter without a virtual environment uses, its user's first.
+fn system_sites(program: &Program, interpreter: &Path) -> Vec<PathBuf> {
+    let real = resolved(interpreter);
+    let version = real
+        .file_name()
+        .and_then(OsStr::to_str)
+        .and_then(|name| name.strip_prefix("python"))
+        .filter(|version| version.contains('.'));
+    let mut sites = Vec::new();
+    if !program.home.as_os_str().is_empty() {
+        sites.extend(sites_below(&program.home.join(".local"), version));
+    }
+    if let Some(prefix) = real.parent().and_then(Path::parent) {
+        if prefix == Path::new("/usr") {
+            sites.extend(sites_below(Path::new("/usr/local"), version));
+        }
+        sites.extend(sites_below(prefix, version));
+    }
+    sites
+}
+
+/// The folders of packages below a prefix; of one Python version where that is known.
+fn sites_below(prefix: &Path, version: Option<&str>) -> Vec<PathBuf> {
+    let mut sites = BTreeSet::new();
+    for lib in ["lib", "lib64"] {
+        for entry in names_in(&prefix.join(lib)) {
+            let Some(rest) = entry.strip_prefix("python3") else {
+                continue;
+            };
+            // `python3` alone is Debian's folder for every version.
+            if version.is_some_and(|version| !rest.is_empty() && version != format!("3{rest}")) {
+                continue;
+            }
+            for name in ["site-packages", "dist-packages"] {
+                let site = prefix.join(lib).join(&entry).join(name);
+                if site.is_dir() {
+                    sites.insert(resolved(&site));
+                }
+            }
+        }
+    }
+    sites.into_iter().collect()
+}
+
+fn package_in(app: &App, folder: &Path) -> Option<PathBuf> {
+    let package = folder.join(&app.code.package);
+    (!app.code.package.is_empty() && package.join("__init__.py").is_file())
+        .then(|| resolved(&package))
+}
+
+/// A package that lies elsewhere: an editable install's source, by its metadata or a `.pth` line.
+fn linked_package(app: &App, site: &Path) -> Option<PathBuf> {
+    let below =
+        |folder: &Path| package_in(app, folder).or_else(|| package_in(app, &folder.join("src")));
+    let by_metadata = Metadata::find(app, site)
+        .and_then(|metadata| metadata.source())
+        .and_then(|source| below(&source));
+    by_metadata.or_else(|| {
+        names_in(site)
+            .iter()
+            .filter(|name| name.ends_with(".pth"))
+            .take(64)
+            .filter_map(|name| read_bounded(&site.join(name), SMALL_LIMIT, true).ok())
+            .find_map(|bytes| {
+                String::from_utf8_lossy(&bytes)
+                    .lines()
+                    .map(Path::new)
+                    .filter(|line| line.is_absolute())
+                    .find_map(below)
+            })
+    })
+}
+
+fn is_described(app: &App, site: &Path) -> bool {
+    Metadata::find(app, site).is_some()
+}
+
+/// An installed distribution's metadata (the `.dist-info` folder of the packaging specifications).
+struct Metadata {
+    folder: PathBuf,
+    version: String,
+}
+
+impl Metadata {
+    /// The one that was written last, should an interrupted installer have left two.
+    fn find(app: &App, site: &Path) -> Option<Self> {
+        let wanted: Vec<String> = app
+            .code
+            .distributions
+            .iter()
+            .map(|name| normalized(name))
+            .collect();
+        names_in(site)
+            .into_iter()
+            .filter_map(|entry| {
+                let (name, version) = entry.strip_suffix(".dist-info")?.split_once('-')?;
+                wanted.contains(&normalized(name)).then(|| Self {
+                    folder: site.join(&entry),
+                    version: version.to_owned(),
+                })
+            })
+            .max_by_key(|found| {
+                change_of(found.folder.join("RECORD")).map(|changed| changed.at_nanos)
+            })
+    }
+
+    fn installer(&self) -> String {
+        read_bounded(&self.folder.join("INSTALLER"), SMALL_LIMIT, true)
+            .map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned())
+            .unwrap_or_default()
+    }
+
+    /// The source folder of an editable install (`direct_url.json`, PEP 610).
+    fn source(&self) -> Option<PathBuf> {
+        let bytes = read_bounded(&self.folder.join("direct_url.json"), SMALL_LIMIT, true).ok()?;
+        let value: serde_json::Value = serde_json::from_slice(&bytes).ok()?;
+        value
+            .pointer("/dir_info/editable")?
+            .as_bool()
+            .filter(|editable| *editable)?;
+        let path = value.get("url")?.as_str()?.strip_prefix("file://")?;
+        Some(PathBuf::from(percent_decoded(path)))
+    }
+}
+
+fn percent_decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let code = tail
+            .get(..2)
+            .filter(|_| *first == b'%')
+            .and_then(|digits| std::str::from_utf8(digits).ok())
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match code {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &tail[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// A project's name as the packaging specifications compare it.
+fn normalized(name: &str) -> String {
+    name.to_lowercase()
+        .split(['-', '_', '.'])
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join("_")
+}
+
+/// The source tree that a package outside of installed packages belongs to.
+fn source_tree(parent: &Path) -> Option<PathBuf> {
+    let above = parent
+        .file_name()
+        .filter(|name| *name == "src")
+        .and_then(|_| parent.parent());
+    [Some(parent), above]
+        .into_iter()
+        .flatten()
+        .find(|folder| {
+            ["pyproject.toml", ".git", "setup.py"]
+                .iter()
+                .any(|name| folder.join(name).exists())
+        })
+        .map(Path::to_path_buf)
+}
+
+/// The release that a source tree declares (`project.version`); a dynamic one is not guessed.
+fn declared_version(tree: &Path) -> Option<String> {
+    let bytes = read_bounded(&tree.join("pyproject.toml"), SMALL_LIMIT, true).ok()?;
+    let document: toml_edit::DocumentMut = std::str::from_utf8(&bytes).ok()?.parse().ok()?;
+    Some(
+        document
+            .get("project")?
+            .get("version")?
+            .as_str()?
+            .to_owned(),
+    )
+}
+
+/// The git folder of a checkout; a linked worktree names its own in a file (gitrepository-layout(5)).
+fn git_folder(tree: &Path) -> Option<PathBuf> {
+    let git = tree.join(".git");
+    if git.is_dir() {
+        return Some(git);
+    }
+    let bytes = read_bounded(&git, SMALL_LIMIT, true).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    let path = Path::new(text.trim().strip_prefix("gitdir:")?.trim());
+    Some(tree.join(path)).filter(|folder| folder.is_dir())
+}
+
+/// When a checkout last moved: its reflog, else `HEAD` and the branch that it names.
+fn git_change(git: &Path) -> Option<Changed> {
+    if let Some(changed) = change_of(git.join("logs/HEAD")) {
+        return Some(changed);
+    }
+    let head = git.join("HEAD");
+    let branch = read_bounded(&head, SMALL_LIMIT, true)
+        .ok()
+        .and_then(|bytes| {
+            let text = String::from_utf8_lossy(&bytes);
+            let name = text.trim().strip_prefix("ref: ")?.to_owned();
+            (!Path::new(&name)
+                .components()
+                .any(|part| part == std::path::Component::ParentDir))
+            .then(|| git.join(name))
+        });
+    [Some(head), branch]
+        .into_iter()
+        .flatten()
+        .filter_map(change_of)
+        .max_by_key(|changed| changed.at_nanos)
+}
+
+fn change_of(file: PathBuf) -> Option<Changed> {
+    let meta = std::fs::metadata(&file).ok()?;
+    let seconds = u64::try_from(meta.ctime()).ok()?;
+    let nanos = u64::try_from(meta.ctime_nsec()).ok()?;
+    Some(Changed {
+        at_nanos: seconds.checked_mul(1_000_000_000)?.checked_add(nanos)?,
+        file,
+    })
+}
+
+fn kind_of(path: &Path, venv: Option<&Path>, metadata: Option<&Metadata>) -> InstallKind {
+    let has = |name: &str| path.components().any(|part| part.as_os_str() == name);
+    if path.starts_with("/nix/store") {
+        return InstallKind::Nix;
+    }
+    if has("Cellar") || has("linuxbrew") {
+        return InstallKind::Homebrew;
+    }
+    if path.starts_with("/usr/lib/python3") {
+        return InstallKind::Dpkg;
+    }
+    let pipx = venv.is_some_and(|venv| venv.join("pipx_metadata.json").is_file());
+    if pipx || (has("pipx") && has("venvs")) {
+        return InstallKind::Pipx;
+    }
+    match metadata.map(Metadata::installer).as_deref() {
+        Some("uv") => InstallKind::Uv,
+        Some("pip") => InstallKind::Pip,
+        Some("dpkg" | "debian") => InstallKind::Dpkg,
+        // A container says so in a file of its own; nothing else put the code there.
+        _ if ["/.dockerenv", "/run/.containerenv"]
+            .iter()
+            .any(|file| Path::new(file).exists()) =>
+        {
+            InstallKind::Image
+        }
+        _ => InstallKind::Unknown,
+    }
+}
+
+/// The configuration version that the code expects, from the first of its files that says one.
+fn expected_version(app: &App, package: &Path) -> Option<u32> {
+    let pattern = regex_lite::Regex::new(&app.code.version_pattern).ok()?;
+    let literal = literal_start(&app.code.version_pattern);
+    app.code.version_files.iter().find_map(|file| {
+        let bytes = read_bounded(&package.join(file), SOURCE_LIMIT, true).ok()?;
+        let text = String::from_utf8_lossy(&bytes);
+        version_in(&text, &pattern, literal)
+    })
+}
+
+/// The pattern's first match. Only the places where its literal start stands are tried: such a
+/// source is hundreds of kilobytes, and the engine is built to be small, not fast.
+fn version_in(text: &str, pattern: &regex_lite::Regex, literal: &str) -> Option<u32> {
+    let first = |text: &str| pattern.captures(text)?.get(1)?.as_str().parse().ok();
+    if literal.is_empty() {
+        return first(text);
+    }
+    text.match_indices(literal).take(1000).find_map(|(at, _)| {
+        let mut end = text.len().min(at + PATTERN_WINDOW);
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        first(&text[at..end])
+    })
+}
+
+/// The characters that every match of a pattern starts with.
+fn literal_start(pattern: &str) -> &str {
+    let end = pattern
+        .find(|c| "\\.+*?()|[]{}^$".contains(c))
+        .unwrap_or(pattern.len());
+    // A quantifier makes the character before it optional.
+    let quantified = pattern[end..].starts_with(['?', '*', '{', '|']);
+    if pattern.contains('|') {
+        return "";
+    }
+    let literal = &pattern[..end];
+    match literal.char_indices().next_back() {
+        Some((last, _)) if quantified => &literal[..last],
+        _ => literal,
+    }
+}
+
+/// Whether the application's own updater holds one of its locks in a git folder.
+pub(super) fn active_lock(app: &App, git: &Path) -> Option<String> {
+    let files: Vec<(PathBuf, u64, u64)> = app
+        .code
+        .update_locks
+        .iter()
+        .filter_map(|name| {
+            let path = git.join(name);
+            let meta = std::fs::metadata(&path).ok()?;
+            Some((path, meta.dev(), meta.ino()))
+        })
+        .collect();
+    if files.is_empty() {
+        return None;
+    }
+    let held = procfs::flocks().ok()?;
+    files.into_iter().find_map(|(path, dev, ino)| {
+        let device = (rustix::fs::major(dev), rustix::fs::minor(dev));
+        held.iter()
+            .find(|lock| lock.inode == ino && lock.device == device)
+            .map(|lock| format!("{} is locked by process {}", path.display(), lock.pid))
+    })
+}
+
+fn same_folder(a: &Path, b: &Path) -> bool {
+    resolved(a) == resolved(b)
+}
+
+/// A path without links, or as it is where that cannot be found out.
+fn resolved(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())
+}
+
+fn names_in(folder: &Path) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    let mut names: Vec<String> = entries
+        .take(ENTRY_LIMIT)
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .collect();
+    names.sort_unstable();
+    names
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "builds trees to look at")]
+mod tests {
+    use super::*;
+
+    fn app() -> App {
+        App::builtin(crate::app::DEFAULT).expect("the descriptor is valid")
+    }
+
+    fn put(path: &Path, text: &str) {
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("folders");
+        std::fs::write(path, text).expect("a file");
+    }
+
+    fn program(line: &str) -> Program {
+        Program {
+            argv: line.split_whitespace().map(str::to_owned).collect(),
+            ..Program::default()
+        }
+    }
+
+    /// A virtual environment the way an installer leaves it.
+    fn venv(at: &Path, installer: &str) {
+        put(
+            &at.join("pyvenv.cfg"),
+            "home = /usr/bin\ninclude-system-site-packages = false\n",
+        );
+        put(&at.join("bin/python"), "");
+        put(
+            &at.join("bin/hermes"),
+            &format!("#!{}/bin/python\nimport sys\n", at.display()),
+        );
+        let site = at.join("lib/python3.11/site-packages");
+        put(&site.join("hermes_cli/__init__.py"), "");
+        let source = format!(
+            "{}\nX = {{\n    \"_config_version\": 33,\n}}\n",
+            "# é\n".repeat(100_000)
+        );
+        put(&site.join("hermes_cli/config.py"), &source);
+        let info = site.join("hermes_agent-0.19.0.dist-info");
+        put(&info.join("RECORD"), "");
+        put(&info.join("INSTALLER"), &format!("{installer}\n"));
+        put(&site.join("hermes_agent_extra-9.dist-info/RECORD"), "");
+    }
+
+    #[test]
+    fn a_virtual_environment_is_read_without_running_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = resolved(folder.path());
+        for (name, installer, kind) in [
+            ("a", "pip", InstallKind::Pip),
+            ("b", "uv", InstallKind::Uv),
+            ("pipx/venvs/c", "pip", InstallKind::Pipx),
+        ] {
+            let at = root.join(name);
+            venv(&at, installer);
+            let shown = at.display();
+            for line in [
+                format!("{shown}/bin/python -m hermes_cli.main gateway run"),
+                format!("{shown}/bin/python {shown}/bin/hermes gateway run"),
+                format!("{shown}/bin/hermes gateway run"),
+            ] {
+                let place = locate(&app(), &program(&line)).expect(&line);
+                let install = describe(&app(), &place);
+                assert_eq!((&install.path, install.kind), (&at, kind), "{line}");
+                assert_eq!(install.version.as_deref(), Some("0.19.0"));
+                assert_eq!(install.config_version, Some(33));
+                let changed = install.changed.expect("a time");
+                assert!(
+                    changed
+                        .file
+                        .ends_with("hermes_agent-0.19.0.dist-info/RECORD")
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_bare_word_is_looked_for_in_the_processs_own_path() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = resolved(folder.path()).join("v");
+        venv(&at, "pip");
+        let mut bare = program("python -m hermes_cli.main gateway run");
+        assert_eq!(locate(&app(), &bare), None);
+        bare.env = vec![(
+            "PATH".into(),
+            format!("relative:/nowhere:{}/bin", at.display()),
+        )];
+        assert_eq!(locate(&app(), &bare).and_then(|place| place.venv), Some(at));
+    }
+
+    #[test]
+    fn a_link_to_a_script_leads_to_its_environment() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = resolved(folder.path());
+        venv(&root.join("v"), "pip");
+        put(&root.join("v/bin/hermes"), "not a script at all");
+        put(&root.join("bin/x"), "");
+        std::os::unix::fs::symlink(root.join("v/bin/hermes"), root.join("bin/hermes"))
+            .expect("a link");
+        let mut linked = program(&format!("{}/bin/hermes gateway run", root.display()));
+        linked.exe = Some("/usr/bin/none".into());
+        assert_eq!(
+            locate(&app(), &linked).and_then(|place| place.venv),
+            Some(root.join("v"))
+        );
+    }
+
+    #[test]
+    fn an_editable_install_is_its_checkout() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = resolved(folder.path());
+        let checkout = root.join(".hermes/hermes-agent");
+        put(&checkout.join("hermes_cli/__init__.py"), "");
+        put(
+            &checkout.join("hermes_cli/config_defaults.py"),
+            "{\"_config_version\": 50}",
+        );
+        put(
+            &checkout.join("pyproject.toml"),
+            "[project]\nname = \"hermes-agent\"\nversion = \"0.20.1\"\n",
+        );
+        put(&checkout.join(".git/HEAD"), "ref: refs/heads/main\n");
+        put(&checkout.join(".git/refs/heads/main"), "0000\n");
+        put(&checkout.join("venv/pyvenv.cfg"), "");
+        put(&checkout.join("venv/bin/python"), "");
+        let info =
+            checkout.join("venv/lib64/python3.12/site-packages/hermes_agent-0.20.0.dist-info");
+        let url = format!(
+            "{{\"url\": \"file://{}\", \"dir_info\": {{\"editable\": true}}}}",
+            checkout.display()
+        );
+        put(&info.join("direct_url.json"), &url);
+        let line = format!(
+            "{}/venv/bin/python -m hermes_cli.main gateway run",
+            checkout.display()
+        );
+        let by_process = locate(&app(), &program(&line)).expect("found");
+        let by_root = checkout_of(&app(), &root.join(".hermes")).expect("found");
+        for place in [by_process, by_root] {
+            let install = describe(&app(), &place);
+            assert_eq!(
+                (install.path, install.kind),
+                (checkout.clone(), InstallKind::Git)
+            );
+            assert_eq!(install.version.as_deref(), Some("0.20.1"));
+            assert_eq!(install.config_version, Some(50));
+            let file = install.changed.expect("a time").file;
+            assert!(
+                file.starts_with(checkout.join(".git")),
+                "{}",
+                file.display()
+            );
+        }
+        put(&checkout.join(".git/logs/HEAD"), "");
+        let place = checkout_of(&app(), &root.join(".hermes")).expect("found");
+        let file = describe(&app(), &place).changed.expect("a time").file;
+        assert!(file.ends_with(".git/logs/HEAD"));
+    }
+
+    #[test]
+    fn the_module_flag_runs_what_lies_in_the_working_directory() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = resolved(folder.path());
+        venv(&root.join("v"), "pip");
+        put(&root.join("fork/hermes_cli/__init__.py"), "");
+        put(&root.join("fork/setup.py"), "");
+        let python = root.join("v/bin/python");
+        let mut here = program(&format!(
+            "{} -m hermes_cli.main gateway run",
+            python.display()
+        ));
+        here.cwd = Some(root.join("fork"));
+        let install = describe(&app(), &locate(&app(), &here).expect("found"));
+        assert_eq!(install.path, root.join("fork"));
+        here.argv.insert(1, "-I".into());
+        let install = describe(&app(), &locate(&app(), &here).expect("found"));
+        assert_eq!(install.path, root.join("v"));
+    }
+
+    #[test]
+    fn a_lock_of_the_applications_updater_is_seen_while_it_is_held() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = resolved(folder.path());
+        let checkout = root.join("hermes-agent");
+        put(&checkout.join("hermes_cli/__init__.py"), "");
+        put(&checkout.join(".git/HEAD"), "ref: ../../outside\n");
+        put(&checkout.join(".git/hermes-update.lock"), "");
+        let look = || describe(&app(), &checkout_of(&app(), &root).expect("found")).updater;
+        assert_eq!(look(), None);
+        let file = std::fs::File::open(checkout.join(".git/hermes-update.lock")).expect("open");
+        file.lock().expect("locked");
+        let ours = format!("process {}", std::process::id());
+        assert!(
+            look().is_some_and(|seen| seen.ends_with(&ours)),
+            "{:?}",
+            look()
+        );
+    }
+
+    #[test]
+    fn a_pattern_is_only_tried_where_its_literal_start_stands() {
+        for (pattern, literal) in [
+            (
+                r#""_config_version"\s*:\s*([0-9]+)"#,
+                r#""_config_version""#,
+            ),
+            (r"ab?c(1)", "a"),
+            (r"(x|y)", ""),
+            (r"a|b", ""),
+            (r"v = ([0-9]+)", "v = "),
+        ] {
+            assert_eq!(literal_start(pattern), literal, "{pattern}");
+        }
+        let pattern = regex_lite::Regex::new(r"v = ([0-9]+)").expect("valid");
+        assert_eq!(version_in("v = x\nv = 7\nv = 8", &pattern, "v = "), Some(7));
+    }
+
+    #[test]
+    fn names_are_compared_as_installers_do() {
+        assert_eq!(
+            normalized("Hermes.Agent-IoT"),
+            normalized("hermes_agent__iot")
+        );
+        assert_eq!(percent_decoded("/a%20b%2"), "/a b%2");
+    }
+}

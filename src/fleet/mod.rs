@@ -14,6 +14,14 @@ pub mod selfreport;
 pub mod homes;
 pub mod installs;
 pub mod runtimes;
+pub mod processes;
+pub mod supervisors;
+pub mod survey;
+pub mod assembly;
+pub mod again;
+#[cfg(test)]
+pub mod sample;
+pub mod inventory;
 
 /// One look at the machine.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -51,6 +59,9 @@ pub struct Home {
     pub found_by: Vec<String>,
     /// Whether the application's own updater is active in its root home, and how that was seen.
     pub updater: Option<String>,
+    /// Why a runtime on another machine may serve it: a fresh state file whose process is not here.
+    #[serde(default)]
+    pub foreign_state: Option<String>,
 }
 
 /// What a home's folder is.
@@ -264,6 +275,8 @@ pub struct Unit {
     pub requires: Vec<String>,
     /// See `binds_to`.
     pub part_of: Vec<String>,
+    /// Whether every unit of these three lists is active; an inactive one may have stopped this one.
+    pub dependencies_active: bool,
     /// `RefuseManualStart=`.
     pub refuse_manual_start: bool,
     /// `RefuseManualStop=`.

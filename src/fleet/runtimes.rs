@@ -10,6 +10,8 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use super::{Process, SelfReport};
 use crate::app::App;
 
@@ -20,7 +22,7 @@ pub const OTHER: &str = "other";
 const HOME_VARIABLE: &str = "HOME";
 
 /// What a command line says.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recognised {
     /// Kind of the descriptor, or [`OTHER`].
     pub kind: String,
@@ -173,7 +175,7 @@ fn python_arguments<'a>(app: &App, words: &'a [String]) -> Option<&'a [String]> 
 }
 
 /// A script of the application, or the file of one of its modules.
-fn is_program(app: &App, word: &str) -> bool {
+pub(super) fn is_program(app: &App, word: &str) -> bool {
     is_script(app, word)
         || app.command.modules.iter().any(|module| {
             let file = format!("{}.py", module.replace('.', "/"));
@@ -181,11 +183,14 @@ fn is_program(app: &App, word: &str) -> bool {
         })
 }
 
-fn is_script(app: &App, word: &str) -> bool {
-    app.command
-        .scripts
-        .iter()
-        .any(|script| script == file_name(word))
+pub(super) fn is_script(app: &App, word: &str) -> bool {
+    let name = file_name(word);
+    // Nix keeps the script as `.NAME-wrapped` beside the wrapper that sets its environment.
+    let name = name
+        .strip_prefix('.')
+        .and_then(|name| name.strip_suffix("-wrapped"))
+        .unwrap_or(name);
+    app.command.scripts.iter().any(|script| script == name)
 }
 
 fn file_name(word: &str) -> &str {
@@ -367,6 +372,22 @@ fn from_reports(app: &App, process: &Process, reports: &[SelfReport]) -> Option<
         evidence.push_str(", with the profiles that it says it serves");
     }
     Some(HomeEvidence { homes, evidence })
+}
+
+/// The place that a command line and its environment name: a profile's home or a root home. It is
+/// what to look at, and no proof of what is served.
+#[must_use]
+pub fn named_place(
+    app: &App,
+    process: &Process,
+    recognised: &Recognised,
+    account_home: Option<&Path>,
+) -> Option<PathBuf> {
+    let root = root_of(app, process, account_home).filter(|_| process.env_readable)?;
+    match &recognised.profile {
+        Some(profile) => profile_home(app, &root.path, profile),
+        None => Some(root.profile.unwrap_or(root.path)),
+    }
 }
 
 /// The root home that a process uses.

@@ -1,1 +1,336 @@
-//! x
+//! The subcommands: each file here is one, and `apply` alone knows the order of a run.
+//!
+//! This file reads the command line and the configuration into a [`Session`], which every subcommand
+//! receives, and turns what a subcommand answers into an exit status.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::Parser as _;
+
+use crate::app::App;
+use crate::cli::{Cli, Command, Common, RunFlags, Trigger};
+use crate::config::{Config, Places, RestartWhen, fragments};
+use crate::error::{Error, Kind, Result};
+use crate::fleet::inventory::Scope;
+use crate::plan::Wishes;
+use crate::restart::table::Table;
+use crate::state::State;
+use crate::ui::{Format, Ui};
+use crate::world::{Account, World};
+
+pub mod apply;
+pub mod generate;
+pub mod helper;
+pub mod look;
+pub mod mechanisms;
+pub mod migrate;
+pub mod migrations;
+pub mod plan;
+pub mod receipt;
+pub mod rehearse;
+pub mod restarts;
+pub mod status;
+
+/// How long asking one user's manager or homes may take.
+const ASK_LIMIT: Duration = Duration::from_secs(15);
+
+/// What is asked gets at least this long.
+const LEAST_ASK: Duration = Duration::from_secs(5);
+
+/// How long a whole run may take, where nobody says.
+const DEADLINE: Duration = Duration::from_secs(30 * 60);
+
+/// How long a run started by cron waits for another one, where nobody says.
+const CRON_PATIENCE: Duration = Duration::from_secs(600);
+
+/// What a subcommand works with.
+#[derive(Debug)]
+pub struct Session {
+    /// The surroundings.
+    pub world: World,
+    /// The streams.
+    pub ui: Ui,
+    /// The application.
+    pub app: App,
+    /// The site's configuration.
+    pub config: Config,
+    /// Where things are.
+    pub places: Places,
+    /// The state folder.
+    pub state: State,
+    /// The mechanism table.
+    pub table: Table,
+    /// The site's own migrations: name and text.
+    pub site_steps: Vec<(String, String)>,
+    /// Every account that is in scope.
+    pub users: Vec<Account>,
+    /// Whether no user was named.
+    pub everybody: bool,
+    /// What a run is asked for.
+    pub wishes: Wishes,
+    /// How many restarts run side by side.
+    pub jobs: usize,
+    /// How many failures end the restarts after the first wave.
+    pub max_failures: usize,
+    /// When the run has to end.
+    pub deadline: Instant,
+    /// How long to wait for another run.
+    pub patience: Duration,
+    /// What starts the run.
+    pub trigger: Trigger,
+    /// Only these homes, if any are named.
+    pub only_homes: Vec<PathBuf>,
+    /// Only these profiles, if any are named.
+    pub only_profiles: Vec<String>,
+    /// Subcommand and names of the flags that were given.
+    pub argv_flags: Vec<String>,
+}
+
+impl Session {
+    /// Reads what a subcommand needs.
+    ///
+    /// # Errors
+    /// When the command line or the configuration asks for something that cannot be.
+    pub fn new(world: World, ui: Ui, common: &Common, run: &RunFlags) -> Result<Self> {
+        let app = App::builtin(&common.app)?;
+        let state_dir = common.state_dir.as_deref().map(|dir| world.cwd.join(dir));
+        let places = Places::of(&world, state_dir.as_deref())?;
+        let file = common.config.as_deref().map(|file| world.cwd.join(file));
+        let config = Config::load(&places, file.as_deref())?;
+        let site_rows: Vec<(String, String)> = fragments(&places.config_dir.join("mechanisms.d"))?
+            .into_iter()
+            .map(|(path, text)| (path.display().to_string(), text))
+            .collect();
+        let table = Table::load(None, &site_rows)?;
+        let site_steps = site_steps(&places.config_dir.join("migrations.d").join(&app.name))?;
+        let users = users(&world, &common.user)?;
+        let defaults = &config.run;
+        let limit = |flag: Option<crate::config::Limit>, default: Option<crate::config::Limit>| {
+            flag.or(default).map(|limit| limit.0)
+        };
+        let usual_patience = match run.trigger {
+            Trigger::Cron => CRON_PATIENCE,
+            Trigger::Manual | Trigger::Package => Duration::ZERO,
+        };
+        let deadline = limit(run.deadline, defaults.deadline).unwrap_or(DEADLINE);
+        Ok(Self {
+            state: State::at(&places.state_dir),
+            wishes: Wishes {
+                restart: run
+                    .restart
+                    .or(defaults.restart)
+                    .unwrap_or(RestartWhen::Stale),
+                migrate: !run.no_migrate,
+                to: run.to,
+                policy: config.policy.clone(),
+            },
+            jobs: usize::try_from(run.jobs.or(defaults.jobs).unwrap_or(8))
+                .unwrap_or(8)
+                .max(1),
+            max_failures: usize::try_from(run.max_failures.or(defaults.max_failures).unwrap_or(3))
+                .unwrap_or(3)
+                .max(1),
+            deadline: Instant::now() + deadline,
+            patience: limit(run.lock_timeout, defaults.lock_timeout).unwrap_or(usual_patience),
+            trigger: run.trigger,
+            only_homes: common
+                .home
+                .iter()
+                .map(|home| world.cwd.join(home))
+                .collect(),
+            only_profiles: common.profile.clone(),
+            argv_flags: argv_flags(&world),
+            world,
+            ui,
+            app,
+            config,
+            places,
+            table,
+            site_steps,
+            users,
+            everybody: common.user.is_empty(),
+        })
+    }
+
+    /// What the inventory looks at.
+    #[must_use]
+    pub fn scope(&self) -> Scope {
+        Scope {
+            users: if self.everybody {
+                Vec::new()
+            } else {
+                self.users.clone()
+            },
+            homes: self.only_homes.clone(),
+            profiles: self.only_profiles.clone(),
+            extra_homes: self
+                .config
+                .home
+                .iter()
+                .map(|home| home.path.clone())
+                .collect(),
+            runtimes: true,
+            // The last look, which proves what was done, is taken even when the time is up.
+            limit: ASK_LIMIT.min(self.left()).max(LEAST_ASK),
+        }
+    }
+
+    /// How much of the run's time is left.
+    #[must_use]
+    pub fn left(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
+    }
+
+    /// The account of a user id, if it is in scope.
+    #[must_use]
+    pub fn account(&self, uid: u32) -> Option<&Account> {
+        self.users.iter().find(|account| account.uid == uid)
+    }
+
+    /// Login names by user id.
+    #[must_use]
+    pub fn names(&self) -> BTreeMap<u32, String> {
+        self.users
+            .iter()
+            .map(|account| (account.uid, account.name.clone()))
+            .collect()
+    }
+}
+
+fn users(world: &World, names: &[String]) -> Result<Vec<Account>> {
+    let all = world.accounts()?;
+    if names.is_empty() {
+        return Ok(all);
+    }
+    names
+        .iter()
+        .map(|name| {
+            all.iter()
+                .find(|account| account.name == *name)
+                .cloned()
+                .ok_or_else(|| {
+                    let error = Error::new(
+                        Kind::Usage,
+                        format!("--user {name}: no such user is in reach"),
+                    );
+                    if world.is_root() {
+                        error
+                    } else {
+                        error.with_hint("only root reaches other users")
+                    }
+                })
+        })
+        .collect()
+}
+
+/// The site's own migrations: a folder a step, as in the program.
+fn site_steps(folder: &std::path::Path) -> Result<Vec<(String, String)>> {
+    let failed = |error| Error::io(format!("cannot read {}", folder.display()), error);
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(failed(error)),
+    };
+    let mut folders = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(failed)?;
+        if entry.file_type().map_err(failed)?.is_dir() {
+            folders.push(entry.path());
+        }
+    }
+    folders.sort();
+    let mut steps = Vec::new();
+    for folder in folders {
+        let name = folder
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        steps.extend(
+            fragments(&folder)?
+                .into_iter()
+                .map(|(_, text)| (name.clone(), text)),
+        );
+    }
+    Ok(steps)
+}
+
+/// Words and names of flags, never a value: a value may be a secret.
+fn argv_flags(world: &World) -> Vec<String> {
+    let mut flags = Vec::new();
+    for argument in world
+        .args
+        .iter()
+        .skip(1)
+        .filter_map(|argument| argument.to_str())
+    {
+        if argument.starts_with('-') {
+            flags.push(argument.split('=').next().unwrap_or(argument).to_owned());
+        } else if flags.is_empty() {
+            flags.push(argument.to_owned());
+        }
+    }
+    flags
+}
+
+/// Runs the command that this process was started as.
+#[must_use]
+pub fn main() -> ExitCode {
+    let world = match World::read() {
+        Ok(world) => world,
+        Err(error) => return ExitCode::from(error.kind().exit_status()),
+    };
+    let cli = match Cli::try_parse_from(&world.args) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are results; everything else is a usage error.
+            let _ = error.print();
+            return ExitCode::from(u8::from(error.use_stderr()) * 2);
+        }
+    };
+    let format = if cli.common.json {
+        Format::Json
+    } else {
+        cli.common.format
+    };
+    let ui = Ui::new(
+        &world,
+        format,
+        cli.common.color,
+        cli.common.quiet,
+        cli.common.verbose,
+    );
+    let is_hook = cli.run.trigger == Trigger::Package;
+    let status = match dispatch(world, ui, &cli) {
+        Ok(status) => status,
+        Err((ui, error)) => {
+            ui.fail(&error);
+            error.kind().exit_status()
+        }
+    };
+    // A package hook must not break the package manager; the receipt keeps the verdict.
+    ExitCode::from(if is_hook && status != 2 { 0 } else { status })
+}
+
+fn dispatch(world: World, ui: Ui, cli: &Cli) -> std::result::Result<u8, (Ui, Error)> {
+    if let Some(Command::Generate { what }) = &cli.command {
+        return generate::run(&ui, what).map_err(|error| (ui, error));
+    }
+    let look = Ui::new(&world, ui.format, cli.common.color, ui.quiet, ui.verbose);
+    let session = Session::new(world, ui, &cli.common, &cli.run).map_err(|error| (look, error))?;
+    let answer = match &cli.command {
+        None | Some(Command::Apply) if cli.run.dry_run => plan::run(&session, false),
+        None | Some(Command::Apply) => apply::run(&session),
+        Some(Command::Plan(flags)) => plan::run(&session, flags.check),
+        Some(Command::Status) => status::run(&session),
+        Some(Command::Receipt { what }) => receipt::run(&session, what),
+        Some(Command::Mechanisms { explain }) => mechanisms::run(&session, *explain),
+        Some(Command::Migrations { what }) => migrations::run(&session, what),
+        Some(Command::Rehearse) => rehearse::run(&session),
+        Some(Command::Generate { .. }) => Ok(0),
+    };
+    answer.map_err(|error| (session.ui, error))
+}

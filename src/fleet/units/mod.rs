@@ -125,6 +125,28 @@ pub fn survey(
         .map_err(|trouble| trouble.into_error(&who))
 }
 
+/// Whether everything that a unit hangs on is active: what stops takes those along that are bound to
+/// it, that require it or are part of it (systemd.unit(5)).
+fn dependencies_active(bus: &mut Bus, unit: &Unit) -> Result<bool, Trouble> {
+    let names: BTreeSet<&str> = [&unit.binds_to, &unit.requires, &unit.part_of]
+        .into_iter()
+        .flatten()
+        .map(String::as_str)
+        .collect();
+    let any: &[&str] = &[];
+    let patterns: Vec<&str> = names.iter().copied().collect();
+    // No pattern would mean every unit.
+    if patterns.is_empty() {
+        return Ok(true);
+    }
+    let listed: Vec<Listed> = bus.manage("ListUnitsByPatterns", &(any, patterns))?;
+    Ok(names.iter().all(|name| {
+        listed
+            .iter()
+            .any(|other| other.0 == *name && other.3 == "active")
+    }))
+}
+
 struct Survey<'a> {
     app: &'a App,
     names: Names,
@@ -183,6 +205,9 @@ impl Survey<'_> {
             }
         }
         units.extend(self.unloaded(bus, &files, &loaded)?);
+        for unit in units.iter_mut().filter(|unit| unit.active_state == "failed") {
+            unit.dependencies_active = dependencies_active(bus, unit)?;
+        }
         units.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(UnitsFound {
             units,

@@ -1,0 +1,203 @@
+//! What a tree means: aliases followed, `<<` merged, duplicate keys found.
+//!
+//! Merging follows PyYAML: what is merged comes first, an own key wins, of several merged mappings the
+//! first wins. A node budget stops files that mean far more than they say.
+
+use std::collections::HashMap;
+
+use super::super::{Invalid, MAX_NODES, Value};
+use super::lines::Lines;
+use super::tree::{Entry, Id, Kind, Tree};
+use granit_parser::ScalarStyle;
+
+/// The meaning of the whole document; an empty one is an empty mapping.
+pub(super) fn resolve(tree: &Tree, lines: &Lines<'_>) -> Result<Value, Invalid> {
+    let Some(root) = tree.root else {
+        return Ok(Value::Map(Vec::new()));
+    };
+    let node = &tree.nodes[root];
+    match &node.kind {
+        Kind::Map(..) => Resolver {
+            tree,
+            lines,
+            left: MAX_NODES,
+        }
+        .value(root),
+        Kind::Scalar(ScalarStyle::Plain, Value::Null)
+            if node.range.is_empty() && node.anchor == 0 =>
+        {
+            Ok(Value::Map(Vec::new()))
+        }
+        _ => Err(Invalid::new(
+            lines.number(node.body),
+            "the document is not a mapping",
+        )),
+    }
+}
+
+struct Resolver<'t> {
+    tree: &'t Tree,
+    lines: &'t Lines<'t>,
+    left: usize,
+}
+
+impl Resolver<'_> {
+    fn fail<T>(&self, at: Id, reason: impl Into<String>) -> Result<T, Invalid> {
+        Err(Invalid::new(
+            self.lines.number(self.tree.nodes[at].range.start),
+            reason,
+        ))
+    }
+
+    fn value(&mut self, id: Id) -> Result<Value, Invalid> {
+        let Some(left) = self.left.checked_sub(1) else {
+            return self.fail(id, "the aliases mean more than 1,000,000 values");
+        };
+        self.left = left;
+        match &self.tree.nodes[id].kind {
+            Kind::Scalar(_, value) => Ok(value.clone()),
+            Kind::Merge => self.fail(id, "a bare `<<` is no value"),
+            Kind::Alias(anchor) => self.value(self.tree.anchors[anchor - 1]),
+            Kind::Seq(_, items) => items
+                .iter()
+                .map(|item| self.value(item.value))
+                .collect::<Result<_, _>>()
+                .map(Value::List),
+            Kind::Map(_, entries) => self.map(entries).map(Value::Map),
+        }
+    }
+
+    fn map(&mut self, entries: &[Entry]) -> Result<Vec<(Value, Value)>, Invalid> {
+        let mut own = Vec::with_capacity(entries.len());
+        let mut merged: Option<Vec<(Value, Value)>> = None;
+        for entry in entries {
+            if matches!(self.tree.nodes[entry.key].kind, Kind::Merge) {
+                if merged.is_some() {
+                    return self.fail(entry.key, "a second `<<` in one mapping");
+                }
+                merged = Some(self.merge(entry.value)?);
+            } else {
+                let key = self.value(entry.key)?;
+                if matches!(key, Value::List(_) | Value::Map(_)) {
+                    return self.fail(entry.key, "a key that is a list or a mapping");
+                }
+                own.push((key, self.value(entry.value)?));
+            }
+        }
+        self.unique(entries, &own)?;
+        let Some(mut all) = merged else {
+            return Ok(own);
+        };
+        for (key, value) in own {
+            put(&mut all, key, value);
+        }
+        Ok(all)
+    }
+
+    /// What a `<<` brings in: of several, the first wins.
+    fn merge(&mut self, id: Id) -> Result<Vec<(Value, Value)>, Invalid> {
+        let sources: Vec<Id> = match &self.tree.nodes[self.target(id)].kind {
+            Kind::Map(..) => vec![id],
+            Kind::Seq(_, items) => items.iter().rev().map(|item| item.value).collect(),
+            _ => return self.fail(id, "`<<` merges something that is no mapping"),
+        };
+        let mut all = Vec::new();
+        for source in sources {
+            match self.value(source)? {
+                Value::Map(entries) if all.is_empty() => all = entries,
+                Value::Map(entries) => {
+                    for (key, value) in entries {
+                        put(&mut all, key, value);
+                    }
+                }
+                _ => return self.fail(source, "`<<` merges something that is no mapping"),
+            }
+        }
+        Ok(all)
+    }
+
+    /// The node behind an alias, or the node itself.
+    fn target(&self, id: Id) -> Id {
+        match self.tree.nodes[id].kind {
+            Kind::Alias(anchor) => self.tree.anchors[anchor - 1],
+            _ => id,
+        }
+    }
+
+    /// Refuses two equal keys; equal is what Python holds for equal (`1`, `1.0` and `true` are).
+    fn unique(&self, entries: &[Entry], own: &[(Value, Value)]) -> Result<(), Invalid> {
+        let keys = entries
+            .iter()
+            .map(|entry| entry.key)
+            .filter(|key| !matches!(self.tree.nodes[*key].kind, Kind::Merge));
+        let mut seen: HashMap<Python<'_>, Id> = HashMap::with_capacity(own.len());
+        let mut ruamel: HashMap<bool, Id> = HashMap::new();
+        for ((key, _), id) in own.iter().zip(keys) {
+            let twin = seen.insert(Python::from(key), id).or_else(|| {
+                // To ruamel.yaml a bare `y` is a truth value, too.
+                let truth = self.bare_truth(id, key)?;
+                ruamel.insert(truth, id)
+            });
+            if let Some(first) = twin {
+                let line = self.lines.number(self.tree.nodes[first].range.start);
+                return self.fail(
+                    id,
+                    format!(
+                        "the key `{}` is there twice, first in line {line}",
+                        key.key_text()
+                    ),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// What a key is as a truth value to the most lenient loader.
+    fn bare_truth(&self, id: Id, key: &Value) -> Option<bool> {
+        match (key, &self.tree.nodes[id].kind) {
+            (Value::Bool(value), _) => Some(*value),
+            (Value::Int(value @ (0 | 1)), _) => Some(*value == 1),
+            (Value::Str(text), Kind::Scalar(ScalarStyle::Plain, _)) => match text.as_str() {
+                "y" | "Y" => Some(true),
+                "n" | "N" => Some(false),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+/// Gives `key` a value where it stands, else at the end.
+fn put(all: &mut Vec<(Value, Value)>, key: Value, value: Value) {
+    match all
+        .iter_mut()
+        .find(|(own, _)| Python::from(own) == Python::from(&key))
+    {
+        Some((_, old)) => *old = value,
+        None => all.push((key, value)),
+    }
+}
+
+/// A key as Python compares it.
+#[derive(PartialEq, Eq, Hash)]
+enum Python<'v> {
+    Null,
+    Number(u64),
+    Text(&'v str),
+    Other(&'v str, &'v str),
+}
+
+impl<'v> From<&'v Value> for Python<'v> {
+    fn from(value: &'v Value) -> Self {
+        match value {
+            Value::Bool(value) => Self::Number(f64::from(u8::from(*value)).to_bits()),
+            // Exact up to 2^53; beyond that two keys are at worst held for equal and refused.
+            #[expect(clippy::cast_precision_loss, reason = "equal keys stay equal")]
+            Value::Int(value) => Self::Number((*value as f64).to_bits()),
+            Value::Float(value) => Self::Number((*value + 0.0).to_bits()),
+            Value::Str(text) => Self::Text(text),
+            Value::Other(kind, text) => Self::Other(kind, text),
+            Value::Null | Value::List(_) | Value::Map(_) => Self::Null,
+        }
+    }
+}

@@ -1,0 +1,533 @@
+//! The catalog: an application's migration steps, read from `migrations/<app>/NNNN-slug/step.toml` and
+//! from the site's own step files.
+//!
+//! It answers which steps lie between two versions, and what each of them may touch. It knows no
+//! home and applies nothing (`ops`). Steps form a chain: each says which version it starts from, so a
+//! step that is missing is seen before anything is stamped. [`lint`] says what is wrong with a catalog.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path as FilePath;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::pattern::Pattern;
+use super::rule::{Change, RawChange};
+use crate::app::{App, BUILTIN};
+use crate::error::{Error, Kind, Result};
+
+/// The file, beside the applications' folders, with the checksum of every released step.
+const CHECKSUMS: &str = "checksums.toml";
+
+/// One versioned migration.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    /// The folder's or the site file's name: `0025-model-catalog-ttl`.
+    pub id: String,
+    /// Files of this version and newer ones need it.
+    pub from: u32,
+    /// The version that a file has after it.
+    pub to: u32,
+    /// What it does, in one line.
+    pub title: String,
+    /// Why.
+    pub why: String,
+    /// Whether it acts on a legacy key: only such a step is applied to a file without a version.
+    pub legacy: bool,
+    /// What it does, in order.
+    pub changes: Vec<Change>,
+    /// The paths of the configuration that it may change, and everything below them.
+    pub paths: Vec<Pattern>,
+    /// The other files of a home that it may change.
+    pub files: BTreeSet<String>,
+    /// SHA-256 of its parsed meaning; a title, a comment or the order of keys does not count.
+    pub checksum: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StepFile {
+    #[serde(default)]
+    from: Option<u32>,
+    to: u32,
+    title: String,
+    why: String,
+    #[serde(default)]
+    legacy: bool,
+    #[serde(default)]
+    paths: Vec<Pattern>,
+    #[serde(default)]
+    files: BTreeSet<String>,
+    #[serde(default)]
+    change: Vec<RawChange>,
+}
+
+/// What of a step its checksum is over.
+#[derive(Serialize)]
+struct Meaning<'a> {
+    from: u32,
+    to: u32,
+    legacy: bool,
+    paths: &'a [Pattern],
+    files: &'a BTreeSet<String>,
+    changes: &'a [Change],
+}
+
+impl Step {
+    /// Reads one step; `id` is its name, `config` the file that changes are about if they name none.
+    ///
+    /// # Errors
+    /// When the text is not a valid step: which key, and why.
+    pub fn parse(id: &str, text: &str, config: &str) -> Result<Self> {
+        let invalid = |reason: String| Error::new(Kind::Input, format!("step {id}: {reason}"));
+        let file: StepFile =
+            toml_edit::de::from_str(text).map_err(|error| invalid(error.to_string()))?;
+        let from = file.from.unwrap_or_else(|| file.to.saturating_sub(1));
+        if from >= file.to {
+            return Err(invalid(format!("from {from} is not below to {}", file.to)));
+        }
+        let mut paths = file.paths;
+        let mut files = file.files;
+        let mut changes = Vec::with_capacity(file.change.len());
+        for (position, raw) in file.change.into_iter().enumerate() {
+            let change = Change::read(raw, config)
+                .map_err(|reason| invalid(format!("change {}: {reason}", position + 1)))?;
+            for (touched, path) in change.touches() {
+                if touched == config {
+                    paths.extend(path.cloned());
+                } else {
+                    files.insert(touched.to_owned());
+                }
+            }
+            changes.push(change);
+        }
+        paths.sort();
+        paths.dedup();
+        let meaning = Meaning {
+            from,
+            to: file.to,
+            legacy: file.legacy,
+            paths: &paths,
+            files: &files,
+            changes: &changes,
+        };
+        // RFC 8785: one text for one meaning, whatever the order of the keys was.
+        let canonical = serde_jcs::to_vec(&meaning).map_err(|error| invalid(error.to_string()))?;
+        Ok(Self {
+            id: id.to_owned(),
+            from,
+            to: file.to,
+            title: file.title,
+            why: file.why,
+            legacy: file.legacy,
+            checksum: super::hex(&Sha256::digest(canonical)),
+            changes,
+            paths,
+            files,
+        })
+    }
+
+    /// Everything that a run of this step may change, as a person would name it.
+    #[must_use]
+    pub fn touches(&self) -> Vec<String> {
+        let paths = self.paths.iter().map(ToString::to_string);
+        paths.chain(self.files.iter().cloned()).collect()
+    }
+}
+
+/// Why the steps do not lead from one version to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gap {
+    /// The last version that can be reached.
+    pub reached: u32,
+    /// The version that was wanted.
+    pub wanted: u32,
+}
+
+/// An application's steps, in order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Catalog {
+    steps: Vec<Step>,
+}
+
+impl Catalog {
+    /// Reads the built-in steps of `app` and the site's, given as names and texts.
+    ///
+    /// # Errors
+    /// When a step is not valid, or two steps overlap.
+    pub fn load(app: &App, site: &[(String, String)]) -> Result<Self> {
+        let mut steps = Vec::new();
+        for (id, text) in builtin_texts(&app.name) {
+            steps.push(Step::parse(&id, text, &app.config.file)?);
+        }
+        for (name, text) in site {
+            let id = name.strip_suffix(".toml").unwrap_or(name);
+            steps.push(Step::parse(id, text, &app.config.file)?);
+        }
+        Self::new(steps)
+    }
+
+    /// Reads the steps of an application from a folder with the layout of `migrations/<app>`.
+    ///
+    /// # Errors
+    /// When the folder or a step cannot be read, or two steps overlap.
+    pub fn read(app: &App, folder: &FilePath) -> Result<Self> {
+        let failed = |error| Error::io(format!("cannot read {}", folder.display()), error);
+        let mut steps = Vec::new();
+        for folder in sorted_folders(folder).map_err(failed)? {
+            let id = folder.file_name().unwrap_or_default().to_string_lossy();
+            let text = std::fs::read_to_string(folder.join("step.toml")).map_err(failed)?;
+            steps.push(Step::parse(&id, &text, &app.config.file)?);
+        }
+        Self::new(steps)
+    }
+
+    /// A catalog of these steps.
+    ///
+    /// # Errors
+    /// When two steps overlap.
+    pub fn new(mut steps: Vec<Step>) -> Result<Self> {
+        steps.sort_by(|a, b| (a.to, &a.id).cmp(&(b.to, &b.id)));
+        for pair in steps.windows(2) {
+            if pair[1].from < pair[0].to {
+                let what = format!(
+                    "steps {} and {} both lead past version {}",
+                    pair[0].id, pair[1].id, pair[1].from
+                );
+                return Err(Error::new(Kind::Input, what));
+            }
+        }
+        Ok(Self { steps })
+    }
+
+    /// The newest version that it leads to; 0 if it has no step.
+    #[must_use]
+    pub fn newest(&self) -> u32 {
+        self.steps.last().map_or(0, |step| step.to)
+    }
+
+    /// The oldest version that it starts from; 0 if it has no step.
+    #[must_use]
+    pub fn oldest(&self) -> u32 {
+        self.steps.first().map_or(0, |step| step.from)
+    }
+
+    /// Every step, in order.
+    #[must_use]
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// The steps that bring a file from version `from` (`None`: it has no version) to version `to`.
+    ///
+    /// # Errors
+    /// When no unbroken chain of steps leads to `to`.
+    pub fn range(&self, from: Option<u32>, to: u32) -> Result<Vec<&Step>, Gap> {
+        let mut reached = from.unwrap_or_else(|| self.oldest());
+        let mut found = Vec::new();
+        for step in &self.steps {
+            if step.to <= reached {
+                continue;
+            }
+            if reached >= to {
+                break;
+            }
+            if step.from > reached {
+                return Err(Gap {
+                    reached,
+                    wanted: to,
+                });
+            }
+            // Between two steps lie versions that need no change of a file.
+            reached = step.to.min(to);
+            if step.to <= to && (step.legacy || from.is_some()) {
+                found.push(step);
+            }
+        }
+        if reached < to {
+            return Err(Gap {
+                reached,
+                wanted: to,
+            });
+        }
+        Ok(found)
+    }
+}
+
+/// Names and texts of the built-in steps of an application, in order.
+fn builtin_texts(app: &str) -> Vec<(String, &'static str)> {
+    let mut found: Vec<(String, &'static str)> = BUILTIN
+        .get_dir(app)
+        .map(|dir| dir.dirs())
+        .into_iter()
+        .flatten()
+        .filter_map(|dir| {
+            let file = dir.get_file(dir.path().join("step.toml"))?;
+            let id = dir.path().file_name()?.to_string_lossy().into_owned();
+            Some((id, file.contents_utf8()?))
+        })
+        .collect();
+    found.sort();
+    found
+}
+
+/// Released steps: their checksums must not change.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Released {
+    /// The application.
+    pub app: String,
+    /// The step.
+    pub id: String,
+    /// Its checksum when it was released.
+    pub checksum: String,
+    /// The release of this program that first had it.
+    pub release: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReleasedFile {
+    #[serde(default)]
+    step: Vec<Released>,
+}
+
+/// Reads the text of a `checksums.toml`.
+///
+/// # Errors
+/// When it is not valid.
+pub fn parse_checksums(text: &str) -> Result<Vec<Released>> {
+    toml_edit::de::from_str::<ReleasedFile>(text)
+        .map(|file| file.step)
+        .map_err(|error| {
+            Error::new(Kind::Input, format!("cannot read {CHECKSUMS}")).with_source(error)
+        })
+}
+
+/// The checksums of the steps that this program was released with.
+///
+/// # Errors
+/// When the file that is part of the program is not valid.
+pub fn released() -> Result<Vec<Released>> {
+    let text = BUILTIN
+        .get_file(CHECKSUMS)
+        .and_then(|file| file.contents_utf8())
+        .unwrap_or_default();
+    parse_checksums(text)
+}
+
+/// What is wrong with a folder of migrations (`migrations/`, or an administrator's copy of its layout):
+/// one line a finding, none if all is well. `released` are the checksums that must not change.
+#[must_use]
+pub fn lint(folder: &FilePath, released: &[Released]) -> Vec<String> {
+    let mut found = Vec::new();
+    let apps = match sorted_folders(folder) {
+        Ok(apps) => apps,
+        Err(error) => return vec![format!("{}: {error}", folder.display())],
+    };
+    for app_folder in apps {
+        let descriptor = app_folder.join("app.toml");
+        let text = match std::fs::read_to_string(&descriptor) {
+            Ok(text) => text,
+            Err(error) => {
+                found.push(format!("{}: {error}", descriptor.display()));
+                continue;
+            }
+        };
+        match App::parse(&text, &descriptor) {
+            Ok(app) => lint_app(&app, &app_folder, released, &mut found),
+            Err(error) => found.push(error.to_string()),
+        }
+    }
+    found
+}
+
+fn lint_app(app: &App, folder: &FilePath, released: &[Released], found: &mut Vec<String>) {
+    let mut steps = Vec::new();
+    for step_folder in sorted_folders(folder).unwrap_or_default() {
+        let id = step_folder
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        match std::fs::read_to_string(step_folder.join("step.toml")) {
+            Ok(text) => match Step::parse(&id, &text, &app.config.file) {
+                Ok(step) => {
+                    if !id.starts_with(&format!("{:04}-", step.to)) {
+                        found.push(format!(
+                            "{id}: the name does not start with {:04}-",
+                            step.to
+                        ));
+                    }
+                    super::cases::lint(app, &step, &step_folder.join("cases"), found);
+                    steps.push(step);
+                }
+                Err(error) => found.push(error.to_string()),
+            },
+            Err(error) => found.push(format!("{id}/step.toml: {error}")),
+        }
+    }
+    lint_checksums(app, &steps, released, found);
+    match Catalog::new(steps) {
+        Ok(catalog) => lint_chain(app, &catalog, found),
+        Err(error) => found.push(error.to_string()),
+    }
+}
+
+fn lint_chain(app: &App, catalog: &Catalog, found: &mut Vec<String>) {
+    let start = app.config.floor.max(catalog.oldest());
+    if let Err(gap) = catalog.range(Some(start), catalog.newest()) {
+        found.push(format!(
+            "{}: no step leads on from version {} (to {})",
+            app.name, gap.reached, gap.wanted
+        ));
+    }
+}
+
+fn lint_checksums(app: &App, steps: &[Step], released: &[Released], found: &mut Vec<String>) {
+    let known: BTreeMap<&str, &Step> = steps.iter().map(|step| (step.id.as_str(), step)).collect();
+    let mut listed = BTreeSet::new();
+    for entry in released.iter().filter(|entry| entry.app == app.name) {
+        if !listed.insert(entry.id.as_str()) {
+            found.push(format!("{CHECKSUMS}: {} is listed twice", entry.id));
+        }
+        match known.get(entry.id.as_str()) {
+            None => found.push(format!(
+                "{}: released with {}, and gone",
+                entry.id, entry.release
+            )),
+            Some(step) if step.checksum != entry.checksum => found.push(format!(
+                "{}: released with {} as {}, and now {}: a released step is never changed, write a new one",
+                entry.id, entry.release, entry.checksum, step.checksum
+            )),
+            Some(_) => {}
+        }
+    }
+    for step in steps {
+        if !listed.contains(step.id.as_str()) {
+            found.push(format!(
+                "{}: not in {CHECKSUMS} (its checksum is {})",
+                step.id, step.checksum
+            ));
+        }
+    }
+}
+
+fn sorted_folders(folder: &FilePath) -> std::io::Result<Vec<std::path::PathBuf>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(from: u32, to: u32, legacy: bool) -> Step {
+        let text =
+            format!("from = {from}\nto = {to}\nlegacy = {legacy}\ntitle = \"t\"\nwhy = \"w\"\n");
+        Step::parse(&format!("{to:04}-x"), &text, "c.yaml").unwrap()
+    }
+
+    fn ids(steps: &[&Step]) -> Vec<u32> {
+        steps.iter().map(|step| step.to).collect()
+    }
+
+    #[test]
+    fn a_missing_step_breaks_the_chain() {
+        let whole =
+            Catalog::new(vec![step(1, 2, true), step(2, 5, false), step(5, 6, false)]).unwrap();
+        assert_eq!(
+            whole.range(Some(1), 6).map(|found| ids(&found)),
+            Ok(vec![2, 5, 6])
+        );
+        assert_eq!(
+            whole.range(Some(3), 5).map(|found| ids(&found)),
+            Ok(vec![5])
+        );
+        assert_eq!(whole.range(Some(2), 4).map(|found| ids(&found)), Ok(vec![]));
+        assert_eq!(whole.range(None, 6).map(|found| ids(&found)), Ok(vec![2]));
+        assert_eq!(whole.range(Some(6), 6).map(|found| ids(&found)), Ok(vec![]));
+        assert_eq!(
+            whole.range(Some(2), 7),
+            Err(Gap {
+                reached: 6,
+                wanted: 7
+            })
+        );
+        let broken = Catalog::new(vec![step(1, 2, true), step(5, 6, false)]).unwrap();
+        assert_eq!(
+            broken.range(Some(1), 6),
+            Err(Gap {
+                reached: 2,
+                wanted: 6
+            })
+        );
+        assert_eq!(
+            broken.range(None, 6),
+            Err(Gap {
+                reached: 2,
+                wanted: 6
+            })
+        );
+        assert_eq!(
+            broken.range(Some(5), 6).map(|found| ids(&found)),
+            Ok(vec![6])
+        );
+    }
+
+    #[test]
+    fn overlapping_steps_are_refused() {
+        assert!(Catalog::new(vec![step(1, 3, false), step(2, 4, false)]).is_err());
+        assert!(Catalog::new(vec![step(1, 3, false), step(2, 3, false)]).is_err());
+    }
+
+    #[test]
+    fn a_checksum_is_over_the_meaning() {
+        let parse = |text: &str| Step::parse("0002-x", text, "c.yaml").unwrap().checksum;
+        let one = parse(
+            "to = 2\ntitle = \"a\"\nwhy = \"b\"\n[[change]]\nop = \"remove\"\npath = \"k\"\n",
+        );
+        let same = parse(
+            "# a comment\nwhy = \"other\"\ntitle = \"words\"\nto = 2\nfrom = 1\n[[change]]\npath = \"k\"\nop = \"remove\"\n",
+        );
+        let other = parse(
+            "to = 2\ntitle = \"a\"\nwhy = \"b\"\n[[change]]\nop = \"remove\"\npath = \"l\"\n",
+        );
+        assert_eq!(one, same);
+        assert_ne!(one, other);
+    }
+
+    #[test]
+    fn unknown_keys_are_refused() {
+        for text in [
+            "to = 2\ntitle = \"a\"\nwhy = \"b\"\nx = 1\n",
+            "to = 2\ntitle = \"a\"\nwhy = \"b\"\n[[change]]\nop = \"remove\"\npath = \"k\"\nx = 1\n",
+            "to = 2\ntitle = \"a\"\nwhy = \"b\"\n[[change]]\nop = \"remove\"\npath = \"k\"\nvalue = 1\n",
+            "to = 2\ntitle = \"a\"\nwhy = \"b\"\n[[change]]\nop = \"replace\"\npath = \"k\"\n",
+            "to = 2\ntitle = \"a\"\nwhy = \"b\"\n[[change]]\nop = \"remove\"\npath = \"k\"\nwhen = { equal = 1 }\n",
+            "to = 2\nfrom = 2\ntitle = \"a\"\nwhy = \"b\"\n",
+        ] {
+            assert!(Step::parse("0002-x", text, "c.yaml").is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_built_in_catalog_of_every_application_loads() {
+        for name in App::names() {
+            let app = App::builtin(&name).unwrap();
+            let catalog = Catalog::load(&app, &[]).unwrap();
+            assert!(
+                catalog
+                    .range(Some(catalog.oldest()), catalog.newest())
+                    .is_ok()
+            );
+        }
+    }
+}

@@ -1,0 +1,745 @@
+//! What a runtime needs, decided from facts alone: one function, its first matching rule wins.
+//!
+//! Nothing here reads anything. `plan` collects the [`Facts`] of a runtime, and asks.
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::RestartWhen;
+use crate::fleet::{Phase, Runtime, Supervisor, Unit};
+use crate::restart::table::Action;
+use crate::world::render_time;
+
+/// How a runtime ends in a receipt.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum RuntimeOutcome {
+    /// The old incarnation is gone and a new one is up, proved.
+    Restarted,
+    /// It needed nothing, by evidence.
+    Current,
+    /// Its operator stopped it.
+    Stopped,
+    /// A living, named owner restarts it without being asked.
+    Deferred,
+    /// Not ours to touch.
+    Skipped,
+    /// Stale, alive, and only a person can restart it.
+    Manual,
+    /// A restart was tried and did not work, or it was lost while others were restarted.
+    Failed,
+    /// It should run, and nothing runs.
+    Down,
+    /// A source of evidence that must speak did not.
+    Unverified,
+    /// Nothing above was proved.
+    Unaccounted,
+}
+
+impl RuntimeOutcome {
+    /// Whether a run that ends with this row can be clean.
+    #[must_use]
+    pub const fn is_clean(self) -> bool {
+        matches!(
+            self,
+            Self::Restarted | Self::Current | Self::Stopped | Self::Deferred | Self::Skipped
+        )
+    }
+
+    /// The word in receipts.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Restarted => "restarted",
+            Self::Current => "current",
+            Self::Stopped => "stopped",
+            Self::Deferred => "deferred",
+            Self::Skipped => "skipped",
+            Self::Manual => "manual",
+            Self::Failed => "failed",
+            Self::Down => "down",
+            Self::Unverified => "unverified",
+            Self::Unaccounted => "unaccounted",
+        }
+    }
+}
+
+/// An outcome with its grounds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decision {
+    /// How it ends.
+    pub outcome: RuntimeOutcome,
+    /// Why, as a fragment.
+    pub reason: String,
+    /// What a person can do about it; a command where there is one.
+    pub remedy: Option<String>,
+}
+
+impl Decision {
+    /// An outcome and why.
+    pub fn new(outcome: RuntimeOutcome, reason: impl Into<String>) -> Self {
+        Self {
+            outcome,
+            reason: reason.into(),
+            remedy: None,
+        }
+    }
+
+    /// Adds what a person can do.
+    #[must_use]
+    pub fn with_remedy(mut self, remedy: impl Into<String>) -> Self {
+        let remedy = remedy.into();
+        self.remedy = (!remedy.is_empty()).then_some(remedy);
+        self
+    }
+}
+
+/// What becomes of a runtime.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// It is not a row: a slot that nobody enabled.
+    NoRow,
+    /// Nothing is done; this is how it ends unless it changes meanwhile.
+    Settled(Decision),
+    /// It is between two states, and has to be looked at again after a while.
+    Wait(Decision),
+    /// It is restarted, and why.
+    Act(String),
+}
+
+/// Whether a runtime serves an old state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Age {
+    /// It started after its code changed, and no change of ours is owed to it.
+    Fresh,
+    /// It serves an old state, and why.
+    Stale(String),
+    /// Its start cannot be compared with its code, and why.
+    Unknown(String),
+}
+
+/// Whether its service manager can be asked to restart it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reach {
+    /// It answered.
+    Answers,
+    /// It did not answer, and why.
+    Mute(String),
+    /// It would refuse, and the command that a person with the right can run.
+    Denied(String),
+}
+
+/// Everything that the decision about one runtime rests on.
+#[derive(Debug, Clone)]
+pub struct Facts<'a> {
+    /// What is known of it.
+    pub runtime: &'a Runtime,
+    /// Why it is not ours, if it is not.
+    pub not_ours: Option<String>,
+    /// Whether it serves an old state.
+    pub age: Age,
+    /// The first home of its that it must not be restarted onto, with that home's outcome.
+    pub blocked_by: Option<String>,
+    /// What the mechanism table says, if a row matches.
+    pub action: Option<Action>,
+    /// What the table says a person can do, or who will do it.
+    pub instruction: String,
+    /// Whether its manager can be asked.
+    pub reach: Reach,
+    /// When runtimes are restarted.
+    pub restart: RestartWhen,
+    /// Whether a runtime between two states has been waited for already.
+    pub waited: bool,
+    /// Why its start cannot be told from another host's, if so.
+    pub elsewhere: Option<String>,
+}
+
+/// Decides about one runtime.
+#[must_use]
+pub fn decide(facts: &Facts<'_>) -> Step {
+    use RuntimeOutcome as O;
+    let runtime = facts.runtime;
+    if let Some(problem) = runtime.unreadable.first() {
+        return settled(O::Unverified, format!("collector: {problem}"));
+    }
+    if let Some(reason) = &facts.not_ours {
+        return settled(O::Skipped, reason.clone());
+    }
+    if let Some(reason) = &facts.elsewhere {
+        return settled(O::Unverified, format!("other host? {reason}"));
+    }
+    let Some(process) = &runtime.process else {
+        return runtime
+            .unit
+            .as_ref()
+            .map_or(Step::NoRow, |unit| slot(unit, facts.waited));
+    };
+    if runtime.homes.is_empty() {
+        return settled(O::Unverified, format!("home: {}", runtime.home_evidence));
+    }
+    // A row of the table may name an owner that nothing else knows; without one it is hands off.
+    if let (Supervisor::Unknown { seen }, None) = (&runtime.supervisor, facts.action) {
+        return Step::Settled(
+            Decision::new(O::Unaccounted, format!("owner: {seen}")).with_remedy(format!(
+                "find out what keeps process {} running, and restart it there",
+                process.incarnation.pid
+            )),
+        );
+    }
+    if let Some(home) = &facts.blocked_by {
+        return settled(O::Skipped, format!("home-{home}"));
+    }
+    let always = facts.restart == RestartWhen::Always;
+    let why = match &facts.age {
+        Age::Fresh if !always => return fresh(runtime),
+        Age::Unknown(why) if !always => return settled(O::Unverified, format!("age: {why}")),
+        Age::Stale(why) => why.clone(),
+        Age::Fresh | Age::Unknown(_) => String::from("asked to restart all"),
+    };
+    if facts.restart == RestartWhen::Never {
+        return Step::Settled(
+            Decision::new(O::Manual, format!("asked not to; {why}"))
+                .with_remedy(&*facts.instruction),
+        );
+    }
+    if facts.action == Some(Action::Defer) {
+        return Step::Settled(
+            Decision::new(O::Deferred, format!("owner; {why}")).with_remedy(&*facts.instruction),
+        );
+    }
+    if runtime.encloses_us {
+        return Step::Settled(
+            Decision::new(
+                O::Deferred,
+                format!("self: this run was started from inside it; {why}"),
+            )
+            .with_remedy("run update again from outside of it, or let the next run settle it"),
+        );
+    }
+    match facts.action {
+        None => settled(
+            O::Unaccounted,
+            format!("owner: no mechanism is known for it; {why}"),
+        ),
+        Some(Action::Manual | Action::Deny | Action::Kickstart) => {
+            Step::Settled(Decision::new(O::Manual, why).with_remedy(&*facts.instruction))
+        }
+        _ => match &facts.reach {
+            Reach::Mute(reason) => settled(O::Unverified, format!("manager: {reason}")),
+            Reach::Denied(command) => Step::Settled(
+                Decision::new(O::Failed, format!("denied; {why}")).with_remedy(command),
+            ),
+            Reach::Answers => Step::Act(why),
+        },
+    }
+}
+
+fn settled(outcome: RuntimeOutcome, reason: impl Into<String>) -> Step {
+    Step::Settled(Decision::new(outcome, reason))
+}
+
+/// A runtime whose start is after every change: current, unless another vantage disagrees.
+fn fresh(runtime: &Runtime) -> Step {
+    if let (Supervisor::Systemd { unit, .. }, None) = (&runtime.supervisor, &runtime.unit) {
+        let reason = format!("manager: it said nothing of {unit}");
+        return settled(RuntimeOutcome::Unverified, reason);
+    }
+    if let Some(unit) = &runtime.unit
+        && !unit.is_up()
+    {
+        let state = format!("{}/{}", unit.active_state, unit.sub_state);
+        return Step::Wait(Decision::new(
+            RuntimeOutcome::Unverified,
+            format!("vantages disagree: it runs, and its manager says {state}"),
+        ));
+    }
+    if let Some(report) = &runtime.self_report
+        && report.phase == Phase::Failed
+    {
+        let state = report.state.as_deref().unwrap_or("unknown");
+        return settled(RuntimeOutcome::Unverified, format!("self: it says {state}"));
+    }
+    settled(RuntimeOutcome::Current, "")
+}
+
+/// A slot without a process: who stopped it, and did anybody?
+fn slot(unit: &Unit, waited: bool) -> Step {
+    use RuntimeOutcome as O;
+    match unit.active_state.as_str() {
+        "activating" | "deactivating" | "reloading" | "active" if !waited => {
+            let reason = if unit.sub_state == "auto-restart" {
+                String::from("auto-restart")
+            } else {
+                format!(
+                    "{}/{}, and no process of it",
+                    unit.active_state, unit.sub_state
+                )
+            };
+            return Step::Wait(Decision::new(O::Unverified, reason));
+        }
+        "activating" if unit.sub_state == "auto-restart" => {
+            return Step::Settled(
+                Decision::new(O::Down, format!("crash-loop; {}", exit_of(unit)))
+                    .with_remedy(look_at(unit)),
+            );
+        }
+        "activating" | "deactivating" | "reloading" | "active" => {
+            return settled(
+                O::Unverified,
+                format!(
+                    "{}/{}, and no process of it",
+                    unit.active_state, unit.sub_state
+                ),
+            );
+        }
+        _ => {}
+    }
+    if !unit.is_enabled() || unit.load_state == "masked" {
+        return Step::NoRow;
+    }
+    if unit.active_state == "inactive" {
+        let unmet = unit.result == "exec-condition"
+            || (!unit.condition_result && unit.condition_timestamp_monotonic > 0);
+        return if unmet {
+            Step::Settled(
+                Decision::new(O::Down, "condition: a condition of its unit does not hold")
+                    .with_remedy(look_at(unit)),
+            )
+        } else {
+            settled(O::Stopped, "its operator stopped it, or never started it")
+        };
+    }
+    // A stop of this application's runtimes ends with a status that is not 0, so the unit is
+    // `failed`. Without a stop, `Restart=always` would have tried to start it again: then it leaves
+    // `inactive` after it left `active`.
+    let prevented = unit.restart_prevent_status.contains(&unit.exec_main_status);
+    let respawned = unit.inactive_exit_monotonic >= unit.active_exit_monotonic;
+    if unit.restart == "always" && !prevented && !respawned && unit.dependencies_active {
+        return settled(
+            O::Stopped,
+            format!("nonzero-exit: its operator stopped it; {}", exit_of(unit)),
+        );
+    }
+    Step::Settled(
+        Decision::new(O::Down, format!("before: {}", exit_of(unit))).with_remedy(look_at(unit)),
+    )
+}
+
+fn exit_of(unit: &Unit) -> String {
+    format!(
+        "result {}, last status {}",
+        unit.result, unit.exec_main_status
+    )
+}
+
+fn look_at(unit: &Unit) -> String {
+    format!("{} status {}", systemctl(unit), unit.name)
+}
+
+/// The command that reaches the manager of a unit.
+#[must_use]
+pub fn systemctl(unit: &Unit) -> &'static str {
+    match unit.manager {
+        Some(crate::fleet::Manager::User(_)) => "systemctl --user",
+        _ => "systemctl",
+    }
+}
+
+/// Compares the start of a runtime with the last change of its code.
+#[must_use]
+pub fn age_by_code(runtime: &Runtime, changed: Option<&crate::fleet::Changed>) -> Age {
+    let Some(process) = &runtime.process else {
+        return Age::Unknown("it has no process".into());
+    };
+    let Some(changed) = changed else {
+        return Age::Unknown("no file says when its code changed".into());
+    };
+    let started = started_at(runtime, process);
+    if changed.at_nanos > started {
+        let time = |nanos: u64| render_time(std::time::Duration::from_nanos(nanos));
+        Age::Stale(format!(
+            "started {}, its code changed {} ({})",
+            time(started),
+            time(changed.at_nanos),
+            changed.file.display()
+        ))
+    } else {
+        Age::Fresh
+    }
+}
+
+/// When a runtime started. The manager's record of its main process is a wall-clock time that was
+/// taken then; one computed from ticks moves with every step of the clock since.
+fn started_at(runtime: &Runtime, process: &crate::fleet::Process) -> u64 {
+    match &runtime.unit {
+        Some(unit) if unit.main_pid == process.incarnation.pid && unit.exec_main_start_usec > 0 => {
+            unit.exec_main_start_usec.saturating_mul(1000)
+        }
+        _ => process.started_at_nanos,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fleet::{Changed, sample};
+    use RuntimeOutcome as O;
+
+    fn facts(runtime: &Runtime) -> Facts<'_> {
+        Facts {
+            runtime,
+            not_ours: None,
+            age: Age::Stale("its code changed".into()),
+            blocked_by: None,
+            action: Some(Action::TryRestart),
+            instruction: "systemctl --user restart agent.service".into(),
+            reach: Reach::Answers,
+            restart: RestartWhen::Stale,
+            waited: true,
+            elsewhere: None,
+        }
+    }
+
+    fn outcome(facts: &Facts<'_>) -> (O, String) {
+        match decide(facts) {
+            Step::Settled(decision) | Step::Wait(decision) => (decision.outcome, decision.reason),
+            other => panic!("not settled: {other:?}"),
+        }
+    }
+
+    /// Asserts the outcome of a slot, and that its reason starts so.
+    fn slot_is(change: impl FnOnce(&mut Unit), expected: O, reason: &str) {
+        let runtime = sample::slot(change);
+        let (outcome, why) = outcome(&facts(&runtime));
+        assert_eq!(outcome, expected, "{why}");
+        assert!(why.starts_with(reason), "{why}");
+    }
+
+    fn failed(unit: &mut Unit) {
+        unit.active_state = "failed".into();
+        unit.sub_state = "failed".into();
+        unit.result = "exit-code".into();
+        unit.exec_main_status = 1;
+        unit.inactive_exit_monotonic = 10;
+        unit.active_exit_monotonic = 20;
+    }
+
+    #[test]
+    fn line_1_what_could_not_be_read_is_unverified() {
+        let mut runtime = sample::runtime(7);
+        runtime
+            .unreadable
+            .push("status of 7: permission denied".into());
+        assert_eq!(outcome(&facts(&runtime)).0, O::Unverified);
+    }
+
+    #[test]
+    fn line_2_what_is_not_ours_is_skipped_with_the_reason() {
+        let runtime = sample::runtime(7);
+        let facts = Facts {
+            not_ours: Some("another user's: uid 1002".into()),
+            ..facts(&runtime)
+        };
+        assert_eq!(
+            outcome(&facts),
+            (O::Skipped, "another user's: uid 1002".into())
+        );
+    }
+
+    #[test]
+    fn line_4_a_process_of_an_unknown_home_is_left_alone() {
+        let mut runtime = sample::runtime(7);
+        runtime.homes.clear();
+        let (outcome, reason) = outcome(&facts(&runtime));
+        assert_eq!(outcome, O::Unverified);
+        assert!(reason.starts_with("home: "));
+    }
+
+    #[test]
+    fn line_5_a_process_of_an_unknown_owner_is_unaccounted_and_left_alone() {
+        let mut runtime = sample::runtime(7);
+        runtime.supervisor = Supervisor::Unknown {
+            seen: "a parent that no rule knows".into(),
+        };
+        let unknown = Facts {
+            action: None,
+            ..facts(&runtime)
+        };
+        assert_eq!(outcome(&unknown).0, O::Unaccounted);
+        let named = Facts {
+            action: Some(Action::Signal),
+            ..facts(&runtime)
+        };
+        assert!(
+            matches!(decide(&named), Step::Act(_)),
+            "a row of the table names it"
+        );
+    }
+
+    #[test]
+    fn line_6_a_slot_that_nobody_enabled_is_no_row() {
+        for state in ["disabled", "static", "masked", "indirect", ""] {
+            let runtime = sample::slot(|unit| unit.unit_file_state = state.into());
+            assert_eq!(decide(&facts(&runtime)), Step::NoRow, "{state}");
+        }
+    }
+
+    #[test]
+    fn line_7_a_condition_that_does_not_hold_is_down_and_a_stop_is_stopped() {
+        slot_is(
+            |unit| unit.result = "exec-condition".into(),
+            O::Down,
+            "condition",
+        );
+        slot_is(|unit| unit.condition_result = false, O::Down, "condition");
+        slot_is(|_| {}, O::Stopped, "");
+        slot_is(|unit| unit.result = "exit-code".into(), O::Stopped, "");
+        slot_is(
+            |unit| (unit.condition_result, unit.condition_timestamp_monotonic) = (false, 0),
+            O::Stopped,
+            "",
+        );
+    }
+
+    #[test]
+    fn line_8_a_stop_that_ends_with_a_status_is_an_operators_stop() {
+        slot_is(failed, O::Stopped, "nonzero-exit");
+    }
+
+    #[test]
+    fn line_9_any_other_failure_is_down_before() {
+        slot_is(
+            |unit| {
+                failed(unit);
+                unit.restart = "on-failure".into();
+            },
+            O::Down,
+            "before",
+        );
+        slot_is(
+            |unit| {
+                failed(unit);
+                unit.restart_prevent_status = vec![1];
+            },
+            O::Down,
+            "before",
+        );
+        slot_is(
+            |unit| {
+                failed(unit);
+                unit.inactive_exit_monotonic = 30;
+            },
+            O::Down,
+            "before",
+        );
+        slot_is(
+            |unit| {
+                failed(unit);
+                unit.dependencies_active = false;
+            },
+            O::Down,
+            "before",
+        );
+    }
+
+    #[test]
+    fn line_10_an_auto_restart_is_waited_for_once_and_is_then_a_crash_loop() {
+        let runtime = sample::slot(|unit| {
+            unit.active_state = "activating".into();
+            unit.sub_state = "auto-restart".into();
+        });
+        let early = Facts {
+            waited: false,
+            ..facts(&runtime)
+        };
+        assert!(
+            matches!(decide(&early), Step::Wait(decision) if decision.outcome == O::Unverified)
+        );
+        let (outcome, reason) = outcome(&facts(&runtime));
+        assert_eq!(outcome, O::Down);
+        assert!(reason.starts_with("crash-loop"));
+    }
+
+    #[test]
+    fn line_11_a_home_that_must_not_be_started_on_protects_its_runtime() {
+        let runtime = sample::runtime(7);
+        let facts = Facts {
+            blocked_by: Some("invalid".into()),
+            ..facts(&runtime)
+        };
+        assert_eq!(outcome(&facts), (O::Skipped, "home-invalid".into()));
+    }
+
+    #[test]
+    fn line_12_a_fresh_runtime_is_current_if_every_vantage_agrees() {
+        let mut runtime = sample::runtime(7);
+        assert_eq!(
+            outcome(&Facts {
+                age: Age::Fresh,
+                ..facts(&runtime)
+            })
+            .0,
+            O::Current
+        );
+        if let Some(report) = &mut runtime.self_report {
+            report.phase = Phase::Failed;
+        }
+        assert_eq!(
+            outcome(&Facts {
+                age: Age::Fresh,
+                ..facts(&runtime)
+            })
+            .0,
+            O::Unverified
+        );
+        let mut runtime = sample::runtime(7);
+        if let Some(unit) = &mut runtime.unit {
+            unit.active_state = "deactivating".into();
+        }
+        assert_eq!(
+            outcome(&Facts {
+                age: Age::Fresh,
+                ..facts(&runtime)
+            })
+            .0,
+            O::Unverified
+        );
+    }
+
+    #[test]
+    fn line_12_a_fresh_runtime_is_restarted_if_all_shall_be() {
+        let runtime = sample::runtime(7);
+        let facts = Facts {
+            age: Age::Fresh,
+            restart: RestartWhen::Always,
+            ..facts(&runtime)
+        };
+        assert!(matches!(decide(&facts), Step::Act(_)));
+    }
+
+    #[test]
+    fn line_13_what_cannot_be_compared_is_unverified() {
+        let runtime = sample::runtime(7);
+        let facts = Facts {
+            age: Age::Unknown("no file".into()),
+            ..facts(&runtime)
+        };
+        assert_eq!(outcome(&facts), (O::Unverified, "age: no file".into()));
+    }
+
+    #[test]
+    fn line_14_a_stale_runtime_is_manual_if_none_shall_be_restarted() {
+        let runtime = sample::runtime(7);
+        let facts = Facts {
+            restart: RestartWhen::Never,
+            ..facts(&runtime)
+        };
+        let Step::Settled(decision) = decide(&facts) else {
+            panic!("it is settled")
+        };
+        assert_eq!(decision.outcome, O::Manual);
+        assert_eq!(
+            decision.remedy.as_deref(),
+            Some("systemctl --user restart agent.service")
+        );
+    }
+
+    #[test]
+    fn line_15_a_desktop_restarts_its_own() {
+        let runtime = sample::runtime(7);
+        let facts = Facts {
+            action: Some(Action::Defer),
+            ..facts(&runtime)
+        };
+        assert_eq!(outcome(&facts).0, O::Deferred);
+    }
+
+    #[test]
+    fn line_16_what_this_run_was_started_from_is_deferred() {
+        let mut runtime = sample::runtime(7);
+        runtime.encloses_us = true;
+        let (outcome, reason) = outcome(&facts(&runtime));
+        assert_eq!(outcome, O::Deferred);
+        assert!(reason.starts_with("self"));
+    }
+
+    #[test]
+    fn line_17_what_only_a_person_can_restart_is_manual() {
+        let runtime = sample::runtime(7);
+        for action in [Action::Manual, Action::Deny, Action::Kickstart] {
+            let facts = Facts {
+                action: Some(action),
+                ..facts(&runtime)
+            };
+            assert_eq!(outcome(&facts).0, O::Manual, "{action:?}");
+        }
+        let facts = Facts {
+            action: None,
+            ..facts(&runtime)
+        };
+        assert_eq!(
+            outcome(&facts).0,
+            O::Unaccounted,
+            "no row of the table, no action"
+        );
+    }
+
+    #[test]
+    fn line_18_a_manager_that_cannot_be_asked_is_not_asked() {
+        let runtime = sample::runtime(7);
+        let mute = Facts {
+            reach: Reach::Mute("no answer".into()),
+            ..facts(&runtime)
+        };
+        assert_eq!(outcome(&mute).0, O::Unverified);
+        let denied = Facts {
+            reach: Reach::Denied("sudo systemctl restart x".into()),
+            ..facts(&runtime)
+        };
+        assert_eq!(outcome(&denied).0, O::Failed);
+    }
+
+    #[test]
+    fn line_19_everything_else_is_restarted() {
+        let runtime = sample::runtime(7);
+        assert_eq!(
+            decide(&facts(&runtime)),
+            Step::Act("its code changed".into())
+        );
+    }
+
+    #[test]
+    fn a_runtime_is_stale_if_its_code_changed_after_its_start() {
+        let mut runtime = sample::runtime(7);
+        let changed = |at_nanos| Changed {
+            at_nanos,
+            file: "/x/RECORD".into(),
+        };
+        let start = 1_000_000_000_000;
+        assert!(matches!(
+            age_by_code(&runtime, Some(&changed(start + 1))),
+            Age::Stale(_)
+        ));
+        assert_eq!(age_by_code(&runtime, Some(&changed(start))), Age::Fresh);
+        assert!(matches!(age_by_code(&runtime, None), Age::Unknown(_)));
+        // The manager's own record of the start counts before what the ticks say.
+        if let Some(unit) = &mut runtime.unit {
+            unit.exec_main_start_usec = 1_000_000_100;
+        }
+        assert_eq!(
+            age_by_code(&runtime, Some(&changed(start + 1000))),
+            Age::Fresh
+        );
+    }
+}

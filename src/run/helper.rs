@@ -1,0 +1,43 @@
+//! The hidden subcommand that root starts as another user: which tasks a helper knows.
+
+use std::process::ExitCode;
+
+use crate::error::{Error, Kind, Result};
+use crate::fleet::again::LookAgain;
+use crate::fleet::survey::Survey;
+use crate::helper::{self, Invocation, Task};
+use crate::migrate::home::{Commit, Evaluate, Fetch, Restore};
+use crate::restart::{ReloadManager, Restart};
+use crate::state::lock::HoldHomes;
+use crate::world::World;
+
+/// Serves one task and ends. Only a parent that holds the other end of standard input hears of it.
+#[must_use]
+pub fn main(args: &[std::ffi::OsString]) -> ExitCode {
+    match serve(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => ExitCode::from(error.kind().exit_status()),
+    }
+}
+
+fn serve(args: &[std::ffi::OsString]) -> Result<()> {
+    let invocation = Invocation::parse(args)?;
+    // Before anything is read that somebody else could have written.
+    helper::become_account(&invocation)?;
+    let world = World::read_as(invocation.account.clone())?;
+    match invocation.verb.as_str() {
+        Survey::VERB => helper::serve::<Survey>(&world),
+        Evaluate::VERB => helper::serve::<Evaluate>(&world),
+        Fetch::VERB => helper::serve::<Fetch>(&world),
+        Commit::VERB => helper::serve::<Commit>(&world),
+        Restore::VERB => helper::serve::<Restore>(&world),
+        Restart::VERB => helper::serve::<Restart>(&world),
+        LookAgain::VERB => helper::serve::<LookAgain>(&world),
+        ReloadManager::VERB => helper::serve::<ReloadManager>(&world),
+        HoldHomes::VERB => helper::serve::<HoldHomes>(&world),
+        verb => Err(Error::new(
+            Kind::Usage,
+            format!("no task is called {verb:?}"),
+        )),
+    }
+}

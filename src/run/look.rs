@@ -1,0 +1,231 @@
+//! One look at the fleet: the inventory, what each home needs, and the plan. Shared by `plan`,
+//! `status` and the run itself, so that they cannot disagree.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use super::Session;
+use crate::error::Result;
+use crate::fleet::{Collector, Home, Inventory, inventory};
+use crate::helper;
+use crate::migrate::home::{Evaluate, HomeTarget};
+use crate::migrate::{Evaluation, HomeOutcome};
+use crate::plan::{Given, Owed, Plan, Target, targets, without_evaluation};
+use crate::world::Account;
+
+/// How often a runtime between two states is looked at again.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// A runtime between two states is not waited for longer than this.
+const LONGEST_WAIT: Duration = Duration::from_secs(120);
+
+/// What was seen, and what follows.
+#[derive(Debug)]
+pub struct Look {
+    /// What exists.
+    pub inventory: Inventory,
+    /// What each home and runtime needs.
+    pub plan: Plan,
+}
+
+/// Looks once.
+///
+/// # Errors
+/// When the machine cannot be looked at at all.
+pub fn look(session: &Session, owed: &[Owed], waited: bool) -> Result<Look> {
+    let mut inventory = inventory::take(&session.world, &session.app, &session.scope())?;
+    let targets = targets(&inventory, session.wishes.to);
+    let (evaluations, failures) = evaluate(session, &inventory.homes, &targets);
+    inventory.collectors.extend(failures);
+    for target in targets.values() {
+        inventory.notes.extend(target.notes.iter().cloned());
+    }
+    let plan = Plan::new(Given {
+        inventory: &inventory,
+        targets,
+        evaluations,
+        table: &session.table,
+        wishes: &session.wishes,
+        owed,
+        caller: &session.world.account,
+        names: &session.names(),
+        waited,
+    });
+    Ok(Look { inventory, plan })
+}
+
+/// Looks until no runtime is between two states, or one has been for too long.
+///
+/// # Errors
+/// As for [`look`].
+pub fn look_until_settled(session: &Session, owed: &[Owed]) -> Result<Look> {
+    let first = look(session, owed, false)?;
+    if !first.plan.is_between() {
+        return Ok(first);
+    }
+    let patience = budget(&first.plan).min(LONGEST_WAIT).min(session.left());
+    session
+        .ui
+        .tell("waiting for a runtime that is between two states");
+    let end = Instant::now() + patience;
+    while Instant::now() < end {
+        std::thread::sleep(LOOK_EVERY);
+        let again = look(session, owed, false)?;
+        if !again.plan.is_between() {
+            return Ok(again);
+        }
+    }
+    look(session, owed, true)
+}
+
+/// What a unit between two states may take: its pause, its start, and slack.
+fn budget(plan: &Plan) -> Duration {
+    let longest = plan
+        .runtimes
+        .iter()
+        .filter(|planned| matches!(planned.step, crate::plan::decide::Step::Wait(_)))
+        .filter_map(|planned| planned.runtime.unit.as_ref())
+        .map(|unit| {
+            unit.restart_usec
+                .saturating_add(unit.timeout_start_usec.min(30_000_000))
+        })
+        .max()
+        .unwrap_or(0);
+    Duration::from_micros(longest) + Duration::from_secs(2)
+}
+
+/// Lets each owner evaluate its homes, side by side.
+fn evaluate(
+    session: &Session,
+    homes: &[Home],
+    targets: &BTreeMap<String, Target>,
+) -> (BTreeMap<String, Evaluation>, Vec<Collector>) {
+    let mut by_owner: BTreeMap<u32, Vec<HomeTarget>> = BTreeMap::new();
+    for home in homes {
+        if without_evaluation(home, &session.wishes).is_none() {
+            let expected = targets.get(&home.id).and_then(|target| target.expected);
+            by_owner
+                .entry(home.uid)
+                .or_default()
+                .push(home_target(session, home, expected));
+        }
+    }
+    let results = Mutex::new((BTreeMap::new(), Vec::new()));
+    std::thread::scope(|scope| {
+        for (uid, targets) in by_owner {
+            let results = &results;
+            scope.spawn(move || {
+                let ids: Vec<String> = targets.iter().map(|target| target.id.clone()).collect();
+                let answer = evaluate_as_owner(session, uid, targets);
+                let Ok(mut results) = results.lock() else {
+                    return;
+                };
+                match answer {
+                    Ok(evaluations) => results.0.extend(
+                        evaluations
+                            .into_iter()
+                            .filter(|evaluation| ids.contains(&evaluation.id))
+                            .map(|evaluation| (evaluation.id.clone(), evaluation)),
+                    ),
+                    Err(error) => {
+                        let reason = error.to_string();
+                        let name = owner(session, uid).name;
+                        results.1.push(Collector::unverified(
+                            format!("evaluation for {name}"),
+                            uid,
+                            reason,
+                        ));
+                    }
+                }
+            });
+        }
+    });
+    results.into_inner().unwrap_or_default()
+}
+
+fn evaluate_as_owner(
+    session: &Session,
+    uid: u32,
+    homes: Vec<HomeTarget>,
+) -> Result<Vec<Evaluation>> {
+    let task = Evaluate {
+        app: session.app.clone(),
+        site_steps: session.site_steps.clone(),
+        homes,
+    };
+    let limit = session.left().clamp(Duration::from_secs(5), Duration::from_secs(60));
+    helper::perform(
+        &session.world,
+        &owner(session, uid),
+        task,
+        limit,
+        &mut |()| Ok(()),
+    )
+}
+
+/// The account that owns something; one that no database knows has just its number.
+#[must_use]
+pub fn owner(session: &Session, uid: u32) -> Account {
+    session
+        .account(uid)
+        .cloned()
+        .or_else(|| crate::world::account(uid).ok().flatten())
+        .unwrap_or_else(|| Account {
+            uid,
+            gid: uid,
+            name: uid.to_string(),
+            home: "/".into(),
+        })
+}
+
+/// How a home is named to its owner's helper. As root, links out of the owner's tree are refused.
+#[must_use]
+pub fn home_target(session: &Session, home: &Home, expected: Option<u32>) -> HomeTarget {
+    let tree = || {
+        let of_user = owner(session, home.uid).home;
+        if home.root.starts_with(&of_user) && of_user.parent().is_some() {
+            of_user
+        } else {
+            home.root.clone()
+        }
+    };
+    HomeTarget {
+        id: home.id.clone(),
+        path: home.path.clone(),
+        within: session.world.is_root().then(tree),
+        expected,
+    }
+}
+
+/// Whether nothing at all was found although something runs.
+#[must_use]
+pub fn is_blind(look: &Look) -> bool {
+    look.plan.homes.is_empty()
+        && look
+            .plan
+            .runtimes
+            .iter()
+            .any(|planned| planned.runtime.managed && planned.runtime.process.is_some())
+}
+
+/// Whether every home is withheld because the application's own updater is at work.
+#[must_use]
+pub fn is_withheld(look: &Look) -> bool {
+    let configured = look.plan.homes.iter().filter(|home| {
+        !matches!(
+            home.evaluation.outcome,
+            HomeOutcome::Skipped | HomeOutcome::Unconfigured
+        )
+    });
+    let mut any = false;
+    for home in configured {
+        any = true;
+        if home.evaluation.outcome != HomeOutcome::Conflict
+            || !home.evaluation.reason.starts_with("updater")
+        {
+            return false;
+        }
+    }
+    any
+}

@@ -1,0 +1,302 @@
+//! The writing half of a run: homes are locked, what will be written over is copied into a verified
+//! snapshot, and only then does each owner write its homes.
+//!
+//! A home that cannot be locked, copied or written becomes a row; the others go on.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use super::Session;
+use super::look::{Look, home_target, owner};
+use super::restarts::Interruption;
+use crate::error::Result;
+use crate::helper;
+use crate::migrate::HomeOutcome;
+use crate::migrate::home::{Commit, Committed, Fetch, Fetched};
+use crate::plan::PlannedHome;
+use crate::plan::decide::Step;
+use crate::receipt::{HomeRow, Receipt};
+use crate::screen;
+use crate::state::Lock;
+use crate::state::lock::HomeLocks;
+use crate::state::snapshots::Pack;
+
+/// How long another run may hold a home before it is left to it.
+const HOME_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Reading or writing all homes of one owner takes no longer than this.
+const OWNER_LIMIT: Duration = Duration::from_secs(300);
+
+/// Migrates every pending home, and holds the locks of all homes that the run touches until they are
+/// dropped.
+///
+/// # Errors
+/// Only when the snapshot cannot be started at all; then nothing was changed.
+pub fn run(
+    session: &Session,
+    look: &Look,
+    run_id: &str,
+    lock: &Lock,
+    interruption: &Interruption,
+    receipt: &mut Receipt,
+) -> Result<Vec<HomeLocks>> {
+    let locks = lock_homes(session, look, receipt);
+    let pending = pending_by_owner(look, receipt);
+    if pending.is_empty() || interruption.signal().is_some() {
+        return Ok(locks);
+    }
+    session.ui.tell("snapshot");
+    let pack = session.state.start_pack(&session.world, run_id, lock)?;
+    snapshot(session, &pending, pack, receipt);
+    let pending = pending_by_owner(look, receipt);
+    if interruption.signal().is_none() {
+        session.ui.tell("migrate");
+        commit(session, &pending, receipt);
+    }
+    mark_written(receipt);
+    Ok(locks)
+}
+
+/// Locks, as their owners, the homes that will be written and those whose runtimes will be restarted.
+fn lock_homes(session: &Session, look: &Look, receipt: &mut Receipt) -> Vec<HomeLocks> {
+    let served: BTreeSet<&str> = look
+        .plan
+        .runtimes
+        .iter()
+        .filter(|planned| matches!(planned.step, Step::Act(_)))
+        .flat_map(|planned| planned.runtime.homes.iter().map(String::as_str))
+        .collect();
+    let mut by_owner: BTreeMap<u32, Vec<&PlannedHome>> = BTreeMap::new();
+    for home in &look.plan.homes {
+        if home.evaluation.outcome == HomeOutcome::Migrated
+            || served.contains(home.home.id.as_str())
+        {
+            by_owner.entry(home.home.uid).or_default().push(home);
+        }
+    }
+    let mut locks = Vec::new();
+    for (uid, homes) in by_owner {
+        let paths = homes.iter().map(|home| home.home.path.clone()).collect();
+        match HomeLocks::take(&session.world, &owner(session, uid), paths, HOME_PATIENCE) {
+            Ok((lock, held)) => {
+                locks.push(lock);
+                for (home, refused) in homes.iter().filter_map(|home| {
+                    let held = held.iter().find(|held| held.home == home.home.path);
+                    let refused = held.map_or(Some("its lock was not taken".to_owned()), |held| {
+                        held.refused.clone()
+                    });
+                    Some((home, refused?))
+                }) {
+                    end(
+                        receipt,
+                        &home.home.id,
+                        HomeOutcome::Conflict,
+                        &format!("locked: {refused}"),
+                    );
+                }
+            }
+            Err(error) => {
+                for home in homes {
+                    end(
+                        receipt,
+                        &home.home.id,
+                        HomeOutcome::Conflict,
+                        &format!("locked: {error}"),
+                    );
+                }
+            }
+        }
+    }
+    locks
+}
+
+/// The homes that are still to be migrated, by owner.
+fn pending_by_owner<'a>(look: &'a Look, receipt: &Receipt) -> BTreeMap<u32, Vec<&'a PlannedHome>> {
+    let open: BTreeSet<&str> = receipt
+        .homes
+        .iter()
+        .filter(|row| !row.done)
+        .map(|row| row.id.as_str())
+        .collect();
+    let mut by_owner: BTreeMap<u32, Vec<&PlannedHome>> = BTreeMap::new();
+    for home in look
+        .plan
+        .pending()
+        .filter(|home| open.contains(home.home.id.as_str()))
+    {
+        by_owner.entry(home.home.uid).or_default().push(home);
+    }
+    by_owner
+}
+
+/// Copies what will be written over. A home of which not every file is in the verified pack is not written.
+fn snapshot(
+    session: &Session,
+    pending: &BTreeMap<u32, Vec<&PlannedHome>>,
+    mut pack: Pack,
+    receipt: &mut Receipt,
+) {
+    let mut copied: BTreeSet<String> = BTreeSet::new();
+    let mut problems: BTreeMap<String, String> = BTreeMap::new();
+    for (uid, homes) in pending {
+        let expected: BTreeMap<&str, &PlannedHome> = homes
+            .iter()
+            .map(|home| (home.home.id.as_str(), *home))
+            .collect();
+        let task = Fetch {
+            homes: homes
+                .iter()
+                .map(|home| {
+                    let files = home
+                        .evaluation
+                        .files
+                        .iter()
+                        .map(|file| file.path.clone())
+                        .collect();
+                    (
+                        home_target(session, &home.home, home.target.expected),
+                        files,
+                    )
+                })
+                .collect(),
+        };
+        let mut add = |fetched: Fetched| {
+            // What a helper answers is hostile: only what was asked for, and as it was planned, counts.
+            let Some(home) = expected.get(fetched.id.as_str()) else {
+                return Ok(());
+            };
+            if is_whole(home, &fetched) {
+                for file in &fetched.files {
+                    let bytes = Some(file.bytes.as_slice());
+                    pack.add(&fetched.id, &file.path, bytes, file.mode, (file.uid, file.gid))?;
+                }
+                copied.insert(fetched.id);
+            } else {
+                let problem = fetched.error.unwrap_or_else(|| "it changed before it could be copied".into());
+                problems.insert(fetched.id, problem);
+            }
+            Ok(())
+        };
+        let limit = OWNER_LIMIT.min(session.left());
+        let answer = helper::perform(&session.world, &owner(session, *uid), task, limit, &mut add);
+        if let Err(error) = answer {
+            for home in homes {
+                problems.entry(home.home.id.clone()).or_insert_with(|| error.to_string());
+            }
+        }
+    }
+    let durable = pack.finish();
+    for row in receipt.homes.iter_mut().filter(|row| !row.done) {
+        let problem = match &durable {
+            Err(error) => Some(error.to_string()),
+            Ok(_) if copied.contains(&row.id) => None,
+            Ok(_) => Some(problems.get(&row.id).cloned().unwrap_or_else(|| "it was not copied".into())),
+        };
+        match problem {
+            None => row.files.iter_mut().for_each(|file| file.snapshot = true),
+            Some(problem) => settle(row, HomeOutcome::Failed, &format!("snapshot: {problem}")),
+        }
+    }
+}
+
+/// Whether every file that will be written was fetched, with the bytes that were planned on.
+fn is_whole(home: &PlannedHome, fetched: &Fetched) -> bool {
+    home.evaluation.files.len() == fetched.files.len()
+        && home
+            .evaluation
+            .files
+            .iter()
+            .zip(&fetched.files)
+            .all(|(planned, fetched)| {
+                let digest = Some(crate::migrate::sha256(&fetched.bytes));
+            planned.path == fetched.path && planned.sha256_before == digest
+            })
+}
+
+/// Lets each owner write its homes, side by side.
+fn commit(session: &Session, pending: &BTreeMap<u32, Vec<&PlannedHome>>, receipt: &mut Receipt) {
+    let told = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for (uid, homes) in pending {
+            let told = &told;
+            scope.spawn(move || {
+                let task = Commit {
+                    app: session.app.clone(),
+                    site_steps: session.site_steps.clone(),
+                    homes: homes
+                        .iter()
+                        .map(|home| {
+                            let target = home_target(session, &home.home, home.target.expected);
+                            (
+                                target,
+                                home.evaluation.files.clone(),
+                                home.evaluation.dirs.clone(),
+                            )
+                        })
+                        .collect(),
+                };
+                let mut add = |committed: Committed| {
+                    if let Ok(mut told) = told.lock()
+                        && homes.iter().any(|home| home.home.id == committed.id)
+                    {
+                        told.push(committed);
+                    }
+                    Ok(())
+                };
+                let limit = OWNER_LIMIT.min(session.left());
+                let failure =
+                    helper::perform(&session.world, &owner(session, *uid), task, limit, &mut add)
+                        .err();
+                if let (Some(error), Ok(mut told)) = (failure, told.lock()) {
+                    let silent: Vec<String> = homes
+                        .iter()
+                        .map(|home| home.home.id.clone())
+                        .filter(|id| !told.iter().any(|committed| committed.id == *id))
+                        .collect();
+                    told.extend(silent.into_iter().map(|id| Committed {
+                        id,
+                        outcome: HomeOutcome::Failed,
+                        reason: error.to_string(),
+                        files: Vec::new(),
+                    }));
+                }
+            });
+        }
+    });
+    for committed in told.into_inner().unwrap_or_default() {
+        end(receipt, &committed.id, committed.outcome, &committed.reason);
+    }
+}
+
+/// From here on the restarts that the written homes call for are owed.
+fn mark_written(receipt: &mut Receipt) {
+    let written: BTreeSet<_> = receipt
+        .homes
+        .iter()
+        .filter(|row| row.done && row.outcome == HomeOutcome::Migrated)
+        .map(|row| row.path.clone())
+        .collect();
+    for debt in &mut receipt.debts {
+        debt.written |= written.contains(&debt.home);
+    }
+}
+
+fn end(receipt: &mut Receipt, id: &str, outcome: HomeOutcome, reason: &str) {
+    if let Some(row) = receipt.homes.iter_mut().find(|row| row.id == id) {
+        settle(row, outcome, reason);
+    }
+}
+
+fn settle(row: &mut HomeRow, outcome: HomeOutcome, reason: &str) {
+    row.outcome = outcome;
+    row.done = true;
+    row.reason = screen::text(reason);
+    if outcome != HomeOutcome::Migrated {
+        // Nothing of it was changed, so nothing of it is listed as changed.
+        row.changes.clear();
+        row.files.clear();
+        row.remedy =
+            Some("run update again; if it fails again, look at what the reason names".into());
+    }
+}

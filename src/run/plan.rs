@@ -1,0 +1,65 @@
+//! `update plan`: the run stopped after its plan. Takes no lock, opens no database, writes nothing.
+
+use super::{Session, apply};
+use crate::error::Result;
+use crate::receipt::text::{Style, render};
+use crate::run::look::look;
+use crate::state::Lock;
+
+/// Shows what a run would do; with `check`, the status says whether it would do anything.
+///
+/// # Errors
+/// When the machine cannot be looked at.
+pub fn run(session: &Session, check: bool) -> Result<u8> {
+    let (_, owed) = apply::owed(session)?;
+    let look = look(session, &owed, false)?;
+    let mut receipt = apply::open(session, &look, "plan");
+    if Lock::is_held(&session.places.lock) {
+        receipt
+            .notes
+            .push(match Lock::holder(&session.places.lock) {
+                Some(holder) => format!(
+                    "a run is under way now (pid {}, since {})",
+                    holder.pid, holder.since
+                ),
+                None => "a run is under way now".into(),
+            });
+    }
+    receipt.accept(&session.wishes.policy.accept);
+    receipt.settle(false);
+    let changes = look.plan.changes_something();
+    // A row that is to be restarted is not settled yet; it is not a row that could not be clean.
+    let could_be_clean = receipt
+        .homes
+        .iter()
+        .all(|row| row.accepted.is_some() || row.outcome.is_clean())
+        && receipt
+            .runtimes
+            .iter()
+            .all(|row| row.accepted.is_some() || row.outcome.is_clean() || row.action.is_some())
+        && receipt
+            .collectors
+            .iter()
+            .all(|row| row.outcome != "unverified");
+    let asked_in_vain = receipt
+        .collectors
+        .iter()
+        .any(|row| row.outcome == "unverified");
+    let status = match (check, changes, could_be_clean) {
+        (true, true, _) => 5,
+        (true, false, false) => 1,
+        (true, false, true) => 0,
+        (false, ..) => u8::from(asked_in_vain),
+    };
+    receipt.verdict.exit_status = Some(status);
+    let style = Style {
+        color: session.ui.color,
+        verbose: session.ui.verbose,
+        plan: true,
+    };
+    if !(session.ui.quiet && status == 0) {
+        let value = serde_json::to_value(&receipt).unwrap_or_default();
+        session.ui.report(&value, || render(&receipt, style));
+    }
+    Ok(status)
+}

@@ -1,0 +1,471 @@
+//! The restarts of a run: a first wave of one runtime of each install and kind, then the rest side by
+//! side, each with its own deadline. One that fails becomes a row; too many end the restarts.
+//!
+//! The workers are threads that own what they need. A run that is interrupted stops handing out work,
+//! waits a little for what is under way, and goes on to its receipt without the rest.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use super::Session;
+use super::look::{Look, owner};
+use crate::app::App;
+use crate::fleet::again::LookAgain;
+use crate::fleet::{Install, Manager, Supervisor, Unit};
+use crate::helper;
+use crate::plan::PlannedRuntime;
+use crate::plan::decide::{Decision, RuntimeOutcome, Step};
+use crate::restart::{Expected, Mechanism, Observation, Order, Progress, ReloadManager, Restart};
+use crate::verify::reconcile::Outcome;
+use crate::verify::verify;
+use crate::world::{Account, World};
+
+/// After a first signal, what is under way is waited for this long.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// How often the main thread looks at the interruption and the deadline.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Slack for the steps of a restart between its waits.
+const SLACK: Duration = Duration::from_secs(10);
+
+/// Reading all unit files again may take a manager this long.
+const RELOAD_LIMIT: Duration = Duration::from_secs(90);
+
+/// Asking an install about itself takes no longer than this.
+const LOOK_LIMIT: Duration = Duration::from_secs(10);
+
+/// What one restart needs, owned, so that a thread can outlive the wait for it.
+struct Job {
+    index: usize,
+    name: String,
+    world: World,
+    app: App,
+    account: Account,
+    order: Order,
+    limit: Duration,
+    install: Option<(Install, Account)>,
+}
+
+enum Told {
+    Progress(String, Progress),
+    Finished(usize, String, Result<Box<Observation>, Decision>),
+}
+
+/// Whether and by which signal the run was interrupted.
+#[derive(Debug, Clone, Default)]
+pub struct Interruption(pub Arc<std::sync::atomic::AtomicUsize>);
+
+impl Interruption {
+    /// The signal, once there was one.
+    #[must_use]
+    pub fn signal(&self) -> Option<i32> {
+        i32::try_from(self.0.load(Ordering::SeqCst))
+            .ok()
+            .filter(|signal| *signal != 0)
+    }
+}
+
+/// Restarts what the plan says, and gives an outcome for each of its runtimes, in its order.
+///
+/// `blocked` says for each runtime why it must not be touched any more, if so; `after_wave` is called with the
+/// outcomes so far when a wave is over.
+pub fn run(
+    session: &Session,
+    look: &Look,
+    interruption: &Interruption,
+    blocked: &dyn Fn(&PlannedRuntime) -> Option<Decision>,
+    after_wave: &mut dyn FnMut(&[Outcome]),
+) -> Vec<Outcome> {
+    let plan = &look.plan;
+    let mut outcomes: Vec<Outcome> = plan.runtimes.iter().map(at_first).collect();
+    let (first, rest) = plan.waves();
+    for index in first.iter().chain(&rest) {
+        if let Some(decision) = blocked(&plan.runtimes[*index]) {
+            outcomes[*index].decision = decision;
+        }
+    }
+    let is_open = |outcomes: &[Outcome], index: &usize| {
+        outcomes[*index].decision.outcome == RuntimeOutcome::Unaccounted
+            && blocked(&plan.runtimes[*index]).is_none()
+    };
+    reload_managers(
+        session,
+        look,
+        first
+            .iter()
+            .chain(&rest)
+            .filter(|index| is_open(&outcomes, index)),
+    );
+    let mut failures = 0;
+    for (wave, limit) in [(first, 1), (rest, session.max_failures)] {
+        let jobs: Vec<Job> = wave
+            .iter()
+            .filter(|index| is_open(&outcomes, index))
+            .filter_map(|index| job(session, look, *index))
+            .collect();
+        if jobs.is_empty() {
+            continue;
+        }
+        failures += run_wave(
+            session,
+            look,
+            jobs,
+            limit.max(failures + 1),
+            interruption,
+            &mut outcomes,
+        );
+        after_wave(&outcomes);
+        if failures >= limit {
+            break;
+        }
+    }
+    let why = match interruption.signal() {
+        Some(_) => "interrupted: the run was told to end",
+        None if session.left().is_zero() => "deadline: the run's time was over",
+        None => "aborted: another restart failed first",
+    };
+    for (planned, outcome) in plan.runtimes.iter().zip(&mut outcomes) {
+        if outcome.decision.reason == PENDING {
+            outcome.decision =
+                Decision::new(RuntimeOutcome::Unaccounted, why).with_remedy(&*planned.instruction);
+        }
+    }
+    outcomes
+}
+
+/// What stands in a row whose restart has not been judged; never left in a receipt of a run that ended.
+const PENDING: &str = "not yet restarted";
+
+/// Where every row starts: settled by the plan, or unaccounted until something is proved.
+#[must_use]
+pub fn at_first(planned: &PlannedRuntime) -> Outcome {
+    let decision = match &planned.step {
+        Step::Settled(decision) | Step::Wait(decision) => decision.clone(),
+        Step::Act(_) | Step::NoRow => Decision::new(RuntimeOutcome::Unaccounted, PENDING),
+    };
+    Outcome {
+        decision,
+        seen: None,
+    }
+}
+
+/// What one restart needs; `None` where no row of the table says how.
+fn job(session: &Session, look: &Look, index: usize) -> Option<Job> {
+    let planned = &look.plan.runtimes[index];
+    let runtime = &planned.runtime;
+    // The system's manager is asked by us, a user's by that user.
+    let account = match &runtime.supervisor {
+        Supervisor::Systemd {
+            scope: Manager::System,
+            ..
+        } => session.world.account.clone(),
+        _ => owner(session, runtime.uid),
+    };
+    let install = look
+        .inventory
+        .installs
+        .iter()
+        .find(|install| Some(&install.id) == runtime.install.as_ref())
+        .map(|install| {
+            // Root looks as the owner; anybody else can only look as itself.
+            let looker = if session.world.is_root() {
+                owner(session, install.uid)
+            } else {
+                session.world.account.clone()
+            };
+            (install.clone(), looker)
+        });
+    let homes = look
+        .plan
+        .homes
+        .iter()
+        .filter(|home| runtime.homes.contains(&home.home.id))
+        .map(|home| home.home.path.clone())
+        .collect();
+    let row = planned.mechanism.clone()?;
+    let limit = budget(&row, runtime.unit.as_ref()).min(session.left());
+    let profile = look
+        .plan
+        .homes
+        .iter()
+        .find(|home| runtime.homes.first() == Some(&home.home.id))
+        .map(|home| home.home.profile.clone());
+    let (manager, unit) = match &runtime.supervisor {
+        Supervisor::Systemd { scope, unit } => (*scope, unit.clone()),
+        _ => (Manager::System, String::new()),
+    };
+    let speaks = |report: &crate::fleet::SelfReport| {
+        runtime.process.as_ref().is_some_and(|process| {
+            report.pid == process.incarnation.pid
+                && report.start_ticks == process.incarnation.start_ticks
+        })
+    };
+    Some(Job {
+        index,
+        name: format!(
+            "{} of {} ({})",
+            runtime.kind,
+            profile.as_deref().unwrap_or("?"),
+            account.name
+        ),
+        world: session.world.clone(),
+        app: session.app.clone(),
+        account,
+        order: Order {
+            app: session.app.clone(),
+            manager,
+            unit,
+            kind: runtime.kind.clone(),
+            homes,
+            expected: Expected {
+                incarnation: runtime
+                    .process
+                    .as_ref()
+                    .map(|process| process.incarnation.clone()),
+                invocation_id: runtime
+                    .unit
+                    .as_ref()
+                    .map(|unit| unit.invocation_id.clone())
+                    .unwrap_or_default(),
+            },
+            row,
+            fields: planned.fields.clone(),
+            spoke_before: runtime.self_report.as_ref().is_some_and(speaks),
+            deadline: limit,
+        },
+        limit,
+        install,
+    })
+}
+
+/// How long one restart may take: every wait of its row and of its unit, one after another.
+fn budget(row: &Mechanism, unit: Option<&Unit>) -> Duration {
+    let finite = |usec: u64| {
+        if usec == u64::MAX {
+            row.limit
+        } else {
+            Duration::from_micros(usec).min(row.limit)
+        }
+    };
+    let of_unit = unit.map_or(row.limit, |unit| {
+        finite(unit.timeout_stop_usec) + finite(unit.timeout_start_usec) + finite(unit.restart_usec)
+    });
+    let drain = row
+        .drain
+        .as_ref()
+        .map_or(Duration::ZERO, |drain| drain.limit);
+    drain + of_unit + row.speak_limit + row.settle.max(row.settle_silent) + SLACK
+}
+
+/// Runs one wave and returns how many of it failed.
+fn run_wave(
+    session: &Session,
+    look: &Look,
+    jobs: Vec<Job>,
+    max_failures: usize,
+    interruption: &Interruption,
+    outcomes: &mut [Outcome],
+) -> usize {
+    let mut open = jobs.len();
+    let workers = session.jobs.min(open);
+    let queue = Arc::new(Mutex::new(VecDeque::from(jobs)));
+    let stop = Arc::new(AtomicBool::new(false));
+    let (sender, receiver) = channel();
+    for _ in 0..workers {
+        let (queue, stop, sender) = (Arc::clone(&queue), Arc::clone(&stop), sender.clone());
+        std::thread::spawn(move || work(&queue, &stop, &sender));
+    }
+    drop(sender);
+    let mut failures = 0;
+    let mut give_up = None;
+    let mut last = BTreeMap::new();
+    while open > 0 {
+        let told = match next(&receiver, session, interruption, &stop, &mut give_up) {
+            Ok(Some(told)) => told,
+            Ok(None) => continue,
+            Err(()) => break,
+        };
+        match told {
+            Told::Progress(name, progress) => {
+                let text = shown(&progress);
+                session.ui.progress(&name, &text);
+                if last
+                    .insert(name.clone(), text.clone())
+                    .is_none_or(|before| before != text)
+                {
+                    session.ui.tell(&format!("{name}: {text}"));
+                }
+            }
+            Told::Finished(index, name, result) => {
+                open -= 1;
+                session.ui.done(&name);
+                let planned = &look.plan.runtimes[index];
+                outcomes[index] = judge(look, planned, result);
+                let decision = &outcomes[index].decision;
+                session.ui.tell(&format!(
+                    "{name}: {} {}",
+                    decision.outcome.word(),
+                    decision.reason
+                ));
+                if !decision.outcome.is_clean() {
+                    failures += 1;
+                }
+                if failures >= max_failures {
+                    stop.store(true, Ordering::SeqCst);
+                }
+            }
+        }
+    }
+    failures
+}
+
+fn shown(progress: &Progress) -> String {
+    match progress.active_agents {
+        Some(1) => format!("{}, 1 agent at work", progress.phase),
+        Some(count) if count > 0 => format!("{}, {count} agents at work", progress.phase),
+        _ => progress.phase.clone(),
+    }
+}
+
+/// The next thing that a worker tells; `None` when it is only time to look around, `Err` when nothing
+/// more is waited for.
+fn next(
+    receiver: &Receiver<Told>,
+    session: &Session,
+    interruption: &Interruption,
+    stop: &AtomicBool,
+    give_up: &mut Option<Instant>,
+) -> Result<Option<Told>, ()> {
+    let told = match receiver.recv_timeout(TICK) {
+        Ok(told) => Some(told),
+        Err(RecvTimeoutError::Timeout) => None,
+        // Every worker is gone: the queue is empty, or they were told to stop.
+        Err(RecvTimeoutError::Disconnected) => return Err(()),
+    };
+    if give_up.is_none() && (interruption.signal().is_some() || session.left().is_zero()) {
+        stop.store(true, Ordering::SeqCst);
+        *give_up = Some(Instant::now() + GRACE);
+    }
+    if told.is_none() && give_up.is_some_and(|time| Instant::now() >= time) {
+        return Err(());
+    }
+    Ok(told)
+}
+
+fn work(queue: &Mutex<VecDeque<Job>>, stop: &AtomicBool, sender: &Sender<Told>) {
+    loop {
+        if stop.load(Ordering::SeqCst) {
+            return;
+        }
+        let Some(job) = queue.lock().ok().and_then(|mut queue| queue.pop_front()) else {
+            return;
+        };
+        let (index, name) = (job.index, job.name.clone());
+        let result = restart(job, sender);
+        // The main thread may have given up on us; the runtime's row says so then.
+        if sender.send(Told::Finished(index, name, result)).is_err() {
+            return;
+        }
+    }
+}
+
+fn restart(job: Job, sender: &Sender<Told>) -> Result<Box<Observation>, Decision> {
+    if let Some((install, account)) = &job.install {
+        look_again(&job, install, account)?;
+    }
+    let name = job.name.clone();
+    let mut tell = |progress: Progress| {
+        let _ = sender.send(Told::Progress(name.clone(), progress));
+        Ok(())
+    };
+    // The task has its own limit; the helper's is only there for one that hangs.
+    let limit = job.limit + Duration::from_secs(10);
+    helper::perform(
+        &job.world,
+        &job.account,
+        Restart(job.order),
+        limit,
+        &mut tell,
+    )
+    .map(Box::new)
+    .map_err(|error| Decision::new(RuntimeOutcome::Unverified, format!("manager: {error}")))
+}
+
+/// Looks at the install once more: one that changed since the plan, or whose own updater is at work,
+/// must not be started from.
+fn look_again(job: &Job, install: &Install, account: &Account) -> Result<(), Decision> {
+    let task = LookAgain {
+        app: job.app.clone(),
+        install: install.clone(),
+    };
+    let aborted =
+        |why: String| Decision::new(RuntimeOutcome::Unaccounted, format!("aborted: {why}"));
+    match helper::perform(&job.world, account, task, LOOK_LIMIT, &mut |()| Ok(())) {
+        Ok(None) => Ok(()),
+        Ok(Some(why)) => Err(aborted(why)),
+        Err(error) => Err(aborted(error.to_string())),
+    }
+}
+
+fn judge(
+    look: &Look,
+    planned: &PlannedRuntime,
+    result: Result<Box<Observation>, Decision>,
+) -> Outcome {
+    match result {
+        Err(decision) => Outcome {
+            decision: decision.with_remedy(&*planned.instruction),
+            seen: None,
+        },
+        Ok(seen) => {
+            let version = look
+                .inventory
+                .installs
+                .iter()
+                .find(|install| Some(&install.id) == planned.runtime.install.as_ref())
+                .and_then(|install| install.version.as_deref());
+            Outcome {
+                decision: verify(&planned.runtime, &seen, version),
+                seen: Some(seen),
+            }
+        }
+    }
+}
+
+/// Lets a manager read its units again, once, if one that is about to be restarted says that its files
+/// changed: without it the old command would be started (org.freedesktop.systemd1(5), `NeedDaemonReload`).
+fn reload_managers<'a>(session: &Session, look: &Look, indexes: impl Iterator<Item = &'a usize>) {
+    let mut reloaded = Vec::new();
+    for index in indexes {
+        let runtime = &look.plan.runtimes[*index].runtime;
+        let (Some(unit), Supervisor::Systemd { scope, .. }) = (&runtime.unit, &runtime.supervisor)
+        else {
+            continue;
+        };
+        if !unit.need_daemon_reload || reloaded.contains(scope) {
+            continue;
+        }
+        reloaded.push(*scope);
+        let account = match scope {
+            Manager::System => session.world.account.clone(),
+            Manager::User(uid) => owner(session, *uid),
+        };
+        let limit = RELOAD_LIMIT.min(session.left());
+        let task = ReloadManager {
+            manager: *scope,
+            limit,
+        };
+        // What could not be reloaded shows in the restart itself.
+        if let Err(error) = helper::perform(&session.world, &account, task, limit, &mut |()| Ok(()))
+        {
+            session.ui.warn(&format!(
+                "cannot reload the manager of {}: {error}",
+                account.name
+            ));
+        }
+    }
+}

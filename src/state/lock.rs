@@ -1,0 +1,295 @@
+//! The locks: one run at a time for an account, and one run at a time in a home.
+//!
+//! Both are flock(2) locks on an open descriptor, so that the kernel gives them back however their
+//! holder ends. What stands in the lock file only informs. A home is locked on the descriptor of its
+//! own folder: root's run and its owner's run exclude each other without a file in the home.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "this is where the lock file is made"
+)]
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read as _, Seek as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, OFlags};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Kind, Result};
+use crate::helper::{self, Task};
+use crate::screen;
+use crate::world::{self, World};
+
+/// flock(2) has no time limit of its own, so a wait looks this often.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Proof that this process holds the lock of its account's runs.
+#[derive(Debug)]
+pub struct Lock {
+    file: File,
+}
+
+/// What the holder of a lock wrote into it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    /// Its process.
+    pub pid: u32,
+    /// Since when.
+    pub since: String,
+    /// Which run.
+    pub run_id: String,
+}
+
+impl Lock {
+    /// Takes the lock at `path`, waiting up to `patience`.
+    ///
+    /// # Errors
+    /// `Locked` when another run holds it longer than that; the error names the holder.
+    pub fn take(world: &World, path: &Path, run_id: &str, patience: Duration) -> Result<Self> {
+        let dir = path.parent().unwrap_or_else(|| Path::new("/"));
+        super::make_private_dir(world, dir)?;
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
+            .open(path)
+            .map_err(|error| Error::io(format!("cannot open {}", path.display()), error))?;
+        let deadline = Instant::now() + patience;
+        while let Err(error) = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            if error != rustix::io::Errno::WOULDBLOCK && error != rustix::io::Errno::INTR {
+                return Err(Error::io(format!("cannot lock {}", path.display()), error));
+            }
+            if Instant::now() >= deadline {
+                let who = Self::holder(path).map_or_else(
+                    || String::from("another run"),
+                    |holder| format!("another run (pid {}, since {})", holder.pid, holder.since),
+                );
+                return Err(
+                    Error::new(Kind::Locked, format!("{who} holds {}", path.display()))
+                        .with_hint("wait for it, or give --lock-timeout"),
+                );
+            }
+            std::thread::sleep(LOOK_EVERY.min(deadline.saturating_duration_since(Instant::now())));
+        }
+        let holder = Holder {
+            pid: world.pid,
+            since: world::timestamp(),
+            run_id: run_id.to_owned(),
+        };
+        let text = serde_json::to_vec(&holder).unwrap_or_default();
+        // The text only informs: a full disk must not keep the lock from doing its work.
+        let _ = file
+            .rewind()
+            .and_then(|()| file.set_len(0))
+            .and_then(|()| file.write_all(&text));
+        Ok(Self { file })
+    }
+
+    /// Who holds the lock at `path`, as it wrote itself; read without taking or making anything.
+    #[must_use]
+    pub fn holder(path: &Path) -> Option<Holder> {
+        let mut text = String::new();
+        File::open(path)
+            .ok()?
+            .take(4096)
+            .read_to_string(&mut text)
+            .ok()?;
+        serde_json::from_str(&text).ok()
+    }
+
+    /// Whether somebody holds the lock at `path` now, as `/proc/locks` tells (proc(5)); taking it to
+    /// find out would be a change.
+    #[must_use]
+    pub fn is_held(path: &Path) -> bool {
+        use std::os::unix::fs::MetadataExt as _;
+        let Ok(meta) = std::fs::metadata(path) else {
+            return false;
+        };
+        let inode = format!(":{}", meta.ino());
+        std::fs::read_to_string("/proc/locks").is_ok_and(|locks| {
+            locks.lines().any(|line| {
+                let mut fields = line.split_whitespace();
+                fields.nth(1) == Some("FLOCK")
+                    && fields.nth(3).is_some_and(|file| file.ends_with(&inode))
+            })
+        })
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        let _ = self.file.set_len(0);
+        let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
+    }
+}
+
+/// Task: locks homes of one account and holds them until the asker is gone.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct HoldHomes {
+    /// Which homes.
+    pub homes: Vec<PathBuf>,
+    /// How long to wait for all of them together.
+    pub patience: Duration,
+}
+
+/// How locking one home went.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    /// The home.
+    pub home: PathBuf,
+    /// Why it could not be locked; `None` when it is.
+    pub refused: Option<String>,
+}
+
+impl Task for HoldHomes {
+    const VERB: &'static str = "hold-homes";
+    type Event = Vec<Held>;
+    type Answer = ();
+
+    fn perform(
+        self,
+        _world: &World,
+        tell: &mut dyn FnMut(Self::Event) -> Result<()>,
+    ) -> Result<()> {
+        let (_locks, held) = lock_homes(&self.homes, self.patience);
+        tell(held)?;
+        helper::wait_for_parent()
+    }
+}
+
+/// Homes of one account, locked for as long as this value lives.
+#[derive(Debug)]
+pub struct HomeLocks {
+    _here: Vec<File>,
+    _there: Option<helper::Session<HoldHomes>>,
+}
+
+impl HomeLocks {
+    /// Locks `homes` as their owner.
+    ///
+    /// # Errors
+    /// When the owner's helper cannot be asked at all.
+    pub fn take(
+        world: &World,
+        owner: &world::Account,
+        homes: Vec<PathBuf>,
+        patience: Duration,
+    ) -> Result<(Self, Vec<Held>)> {
+        if owner.uid == world.account.uid {
+            let (here, held) = lock_homes(&homes, patience);
+            return Ok((
+                Self {
+                    _here: here,
+                    _there: None,
+                },
+                held,
+            ));
+        }
+        let limit = patience + Duration::from_secs(10);
+        let mut session =
+            helper::Session::start(world, owner, HoldHomes { homes, patience }, limit)?;
+        match session.next()? {
+            helper::Step::Event(held) => Ok((
+                Self {
+                    _here: Vec::new(),
+                    _there: Some(session),
+                },
+                held,
+            )),
+            helper::Step::Answer(()) => Err(Error::new(
+                Kind::Protocol,
+                format!("the helper for {} locked nothing", owner.name),
+            )),
+        }
+    }
+}
+
+fn lock_homes(homes: &[PathBuf], patience: Duration) -> (Vec<File>, Vec<Held>) {
+    let deadline = Instant::now() + patience;
+    let mut locks = Vec::new();
+    let mut held = Vec::new();
+    for home in homes {
+        let refused = match lock_home(home, deadline) {
+            Ok(lock) => {
+                locks.push(lock);
+                None
+            }
+            Err(reason) => Some(screen::text(&reason)),
+        };
+        held.push(Held {
+            home: home.clone(),
+            refused,
+        });
+    }
+    (locks, held)
+}
+
+fn lock_home(home: &Path, deadline: Instant) -> Result<File, String> {
+    let dir = OpenOptions::new()
+        .read(true)
+        .custom_flags((OFlags::DIRECTORY | OFlags::NONBLOCK).bits().cast_signed())
+        .open(home)
+        .map_err(|error| error.to_string())?;
+    loop {
+        match rustix::fs::flock(&dir, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(dir),
+            Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.to_string()),
+        }
+        if Instant::now() >= deadline {
+            return Err("another run holds it".into());
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn world() -> World {
+        World::read().expect("this machine has /proc")
+    }
+
+    #[test]
+    fn a_second_taker_is_told_who_holds_the_lock() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("run").join("lock");
+        let world = world();
+        let first = Lock::take(&world, &path, "r1", Duration::ZERO).expect("free");
+        assert!(Lock::is_held(&path));
+        let error = Lock::take(&world, &path, "r2", Duration::ZERO).expect_err("held");
+        assert_eq!(error.kind(), Kind::Locked);
+        assert!(
+            error.to_string().contains(&format!("pid {}", world.pid)),
+            "{error}"
+        );
+        drop(first);
+        assert!(!Lock::is_held(&path));
+        Lock::take(&world, &path, "r3", Duration::ZERO).expect("free again");
+    }
+
+    #[test]
+    fn a_home_is_locked_without_a_file_in_it() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let homes = vec![dir.path().to_path_buf()];
+        let world = world();
+        let (locks, held) =
+            HomeLocks::take(&world, &world.account, homes.clone(), Duration::ZERO).expect("ours");
+        assert_eq!(held[0].refused, None);
+        assert_eq!(std::fs::read_dir(dir.path()).expect("a folder").count(), 0);
+        let (_, again) =
+            HomeLocks::take(&world, &world.account, homes.clone(), Duration::ZERO).expect("ours");
+        assert_eq!(again[0].refused.as_deref(), Some("another run holds it"));
+        drop(locks);
+        let (_, free) =
+            HomeLocks::take(&world, &world.account, homes, Duration::ZERO).expect("ours");
+        assert_eq!(free[0].refused, None);
+    }
+}

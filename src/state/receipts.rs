@@ -1,0 +1,125 @@
+//! Receipts on disk: `receipts/<run id>.json`, and `latest.json` beside them.
+//!
+//! A receipt is opened before the first change and replaced as a whole each time it grows, so that a
+//! run that was killed leaves one that says how far it came. Reading needs no lock.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "this is where receipts are written"
+)]
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use super::{Lock, State};
+use crate::error::{Error, Kind, Result};
+
+/// How many receipts are kept.
+pub const KEPT: usize = 50;
+
+impl State {
+    fn receipts_dir(&self) -> PathBuf {
+        self.dir.join("receipts")
+    }
+
+    fn receipt_path(&self, run_id: &str) -> PathBuf {
+        self.receipts_dir().join(format!("{run_id}.json"))
+    }
+
+    /// Writes the receipt of a run, and makes it the latest one.
+    ///
+    /// # Errors
+    /// When it cannot be made durable: a run without a receipt must not go on.
+    pub fn write_receipt(&self, run_id: &str, receipt: &Value, _lock: &Lock) -> Result<()> {
+        let mut bytes = serde_json::to_vec_pretty(receipt)
+            .map_err(|error| Error::new(Kind::Io, "cannot write the receipt").with_source(error))?;
+        bytes.push(b'\n');
+        super::replace(&self.receipt_path(run_id), &bytes)?;
+        super::replace(&self.receipts_dir().join("latest.json"), &bytes)
+    }
+
+    /// Removes the oldest receipts past [`KEPT`].
+    ///
+    /// # Errors
+    /// When the folder cannot be read, or a file not removed.
+    pub fn prune_receipts(&self, _lock: &Lock) -> Result<()> {
+        let ids = self.receipt_ids()?;
+        for id in ids.iter().skip(KEPT) {
+            let path = self.receipt_path(id);
+            std::fs::remove_file(&path)
+                .map_err(|error| Error::io(format!("cannot remove {}", path.display()), error))?;
+        }
+        Ok(())
+    }
+
+    /// The ids of the runs that left a receipt, the newest first.
+    ///
+    /// # Errors
+    /// When the folder is there and cannot be read.
+    pub fn receipt_ids(&self) -> Result<Vec<String>> {
+        let dir = self.receipts_dir();
+        let failed = |error| Error::io(format!("cannot read {}", dir.display()), error);
+        let entries = match std::fs::read_dir(&dir) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(failed(error)),
+        };
+        let mut ids = Vec::new();
+        for entry in entries {
+            let name = entry.map_err(failed)?.file_name();
+            if let Some(id) = name.to_str().and_then(|name| name.strip_suffix(".json"))
+                && id != "latest"
+                && !id.starts_with('.')
+            {
+                ids.push(id.to_owned());
+            }
+        }
+        // A run id is a UUID of version 7: its text sorts by time.
+        ids.sort_unstable_by(|a, b| b.cmp(a));
+        Ok(ids)
+    }
+
+    /// The receipt of a run; `latest` names the newest.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is not JSON.
+    pub fn read_receipt(&self, run_id: &str) -> Result<Option<Value>> {
+        if run_id.is_empty() || run_id.contains('/') || run_id.starts_with('.') {
+            return Err(
+                Error::new(Kind::Usage, format!("{run_id:?} is not the id of a run"))
+                    .with_hint("`update receipt list` names the runs"),
+            );
+        }
+        let path = self.receipt_path(run_id);
+        let Some(bytes) = super::read(&path)? else {
+            return Ok(None);
+        };
+        serde_json::from_slice(&bytes).map(Some).map_err(|error| {
+            Error::new(Kind::Input, format!("{} is not a receipt", path.display()))
+                .with_source(error)
+        })
+    }
+
+    /// SHA-256 of the newest receipt as it stands on disk, for the next one to name as its parent.
+    ///
+    /// # Errors
+    /// When the file is there and cannot be read.
+    pub fn latest_digest(&self) -> Result<Option<String>> {
+        Ok(super::read(&self.receipts_dir().join("latest.json"))?.map(|bytes| digest(&bytes)))
+    }
+}
+
+/// SHA-256 in hexadecimal.
+#[must_use]
+pub fn digest(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    Sha256::digest(bytes)
+        .iter()
+        .fold(String::with_capacity(64), |mut text, byte| {
+            // Writing into a string cannot fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+}

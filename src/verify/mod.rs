@@ -1,0 +1,641 @@
+//! What became of a restart: three vantages, one outcome, by a table.
+//!
+//! [`judge`] is the table of kernel × supervisor × self, total over its whole product. [`classify`]
+//! turns what was observed into those three words. Nothing here reads anything, and no rule gives
+//! `restarted` without a new process that two vantages saw.
+
+use std::fmt;
+
+use crate::fleet::{Phase, Process, Runtime, SelfReport, Unit};
+use crate::plan::decide::{Decision, RuntimeOutcome, systemctl};
+use crate::restart::{Call, Observation};
+
+pub mod reconcile;
+
+/// What the kernel says after the action.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kernel {
+    /// It could not be read.
+    Unreadable(String),
+    /// The old process is alive.
+    Old,
+    /// The old process is gone, and there is no successor.
+    Gone,
+    /// The old process is gone, and a successor of the same kind, owner and slot runs.
+    New,
+    /// The old process is gone, and what runs in its place is not its successor.
+    Wrong(String),
+}
+
+/// What the service manager says after the action.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Manager {
+    /// A new invocation is active, and was for the settle time.
+    Up,
+    /// Invocations follow one another.
+    Flapping,
+    /// Inactive or failed.
+    Down,
+    /// Still on the way when the limit was reached.
+    Waiting,
+    /// The old invocation is active.
+    Same,
+    /// It did not answer.
+    Mute(String),
+    /// There is none.
+    None,
+}
+
+/// What the runtime says of itself after the action.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Own {
+    /// It is the successor, and serves.
+    Serves,
+    /// It spoke before, and does not now.
+    Silent,
+    /// It speaks of the old process.
+    Old,
+    /// It says that it does not serve as it should.
+    Bad(String),
+    /// It did not speak before.
+    None,
+}
+
+/// What is needed for a reason that a person can use.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Detail {
+    /// What the manager answered to the call, if it refused it.
+    pub refused: Option<String>,
+    /// The result of the job.
+    pub job_result: Option<String>,
+    /// Whether somebody else stopped it meanwhile.
+    pub stopped_by_other: bool,
+    /// How the unit ended: result, status, condition.
+    pub ending: String,
+    /// How long the manager may take to stop it.
+    pub stop_budget: String,
+    /// Whether its control group was seen to be empty; `None` where that is not known.
+    pub slot_empty: Option<bool>,
+}
+
+/// The table: first line that matches wins.
+#[must_use]
+pub fn judge(kernel: &Kernel, manager: &Manager, own: &Own, detail: &Detail) -> Decision {
+    use RuntimeOutcome as O;
+    match (kernel, manager, own) {
+        (Kernel::Unreadable(why), _, _) => Decision::new(O::Unverified, format!("kernel: {why}")),
+        (Kernel::Old, Manager::Same | Manager::None, _) => {
+            match (&detail.refused, detail.job_result.as_deref()) {
+                (Some(refusal), _) => Decision::new(O::Failed, refusal.clone()),
+                (None, None) if *manager == Manager::Same => {
+                    Decision::new(O::Failed, "timeout: its manager's job did not end in time")
+                }
+                (None, Some(result)) if *manager == Manager::Same => Decision::new(
+                    O::Failed,
+                    format!(
+                        "not-restarted: the job ended with {result}, and the old process still runs"
+                    ),
+                ),
+                (None, _) => Decision::new(O::Failed, "not-restarted: the old process still runs"),
+            }
+        }
+        (Kernel::Old, Manager::Mute(why), _) => {
+            Decision::new(O::Unverified, format!("manager: {why}"))
+        }
+        (Kernel::Old, Manager::Up | Manager::Flapping, _) => Decision::new(
+            O::Failed,
+            "old-survives: a new one was started beside the old process",
+        ),
+        (Kernel::Old, Manager::Down | Manager::Waiting, _) => Decision::new(
+            O::Failed,
+            format!(
+                "timeout: the old process still runs; its stop may take {}",
+                detail.stop_budget
+            ),
+        ),
+        (Kernel::Gone, Manager::Down, _)
+            if detail.stopped_by_other || detail.job_result.as_deref() == Some("canceled") =>
+        {
+            Decision::new(O::Stopped, "operator: somebody stopped it meanwhile")
+        }
+        (Kernel::Gone, Manager::Down, _) => Decision::new(O::Down, detail.ending.clone()),
+        (Kernel::Gone, Manager::Waiting, _) => {
+            Decision::new(O::Down, format!("not up in time: {}", detail.ending))
+        }
+        (Kernel::Gone, Manager::Up | Manager::Same, _) => {
+            Decision::new(O::Unverified, "no process of this kind runs in its unit")
+        }
+        (Kernel::Gone, Manager::Mute(why), _) => match detail.slot_empty {
+            Some(true) => Decision::new(
+                O::Down,
+                format!("nothing runs, and its manager does not answer: {why}"),
+            ),
+            _ => Decision::new(O::Unverified, format!("manager: {why}")),
+        },
+        (Kernel::Gone, Manager::None, _) => Decision::new(O::Down, "nothing runs in its place"),
+        (_, Manager::Flapping, _) => {
+            Decision::new(O::Failed, format!("crash-loop: {}", detail.ending))
+        }
+        (Kernel::Wrong(what), _, _) => Decision::new(O::Failed, format!("wrong successor: {what}")),
+        (Kernel::New, Manager::Mute(why), _) => {
+            Decision::new(O::Unverified, format!("manager: {why}"))
+        }
+        (Kernel::New, Manager::Same, _) => Decision::new(
+            O::Unverified,
+            "respawned inside the unit, which was not restarted",
+        ),
+        (Kernel::New, Manager::Down | Manager::Waiting, _) => Decision::new(
+            O::Unverified,
+            format!(
+                "vantages disagree: a new process runs, and its manager says {}",
+                detail.ending
+            ),
+        ),
+        (Kernel::New, _, Own::Bad(state)) => Decision::new(O::Failed, format!("self: {state}")),
+        (Kernel::New, _, Own::Silent) => {
+            Decision::new(O::Unverified, "self: it spoke before, and does not now")
+        }
+        (Kernel::New, _, Own::Old) => {
+            Decision::new(O::Unverified, "self: it still speaks of the old process")
+        }
+        (Kernel::New, Manager::Up, Own::Serves | Own::None)
+        | (Kernel::New, Manager::None, Own::Serves) => Decision::new(O::Restarted, ""),
+        (Kernel::New, Manager::None, Own::None) => {
+            Decision::new(O::Unverified, "one vantage: only the kernel saw it")
+        }
+    }
+}
+
+/// Judges an observed restart.
+#[must_use]
+pub fn verify(before: &Runtime, seen: &Observation, code_version: Option<&str>) -> Decision {
+    let (kernel, manager, own) = classify(before, seen, code_version);
+    let detail = detail(seen);
+    let decision = judge(&kernel, &manager, &own, &detail);
+    if decision.outcome.is_clean() || decision.remedy.is_some() {
+        return decision;
+    }
+    let unit = seen.unit_after.as_ref().unwrap_or(&seen.unit_before);
+    if unit.name.is_empty() {
+        return decision;
+    }
+    let remedy = match decision.outcome {
+        RuntimeOutcome::Down => format!(
+            "{} status {}, then {} start {}",
+            systemctl(unit),
+            unit.name,
+            systemctl(unit),
+            unit.name
+        ),
+        _ => format!("{} status {}", systemctl(unit), unit.name),
+    };
+    decision.with_remedy(remedy)
+}
+
+/// What each vantage says.
+#[must_use]
+pub fn classify(
+    before: &Runtime,
+    seen: &Observation,
+    code_version: Option<&str>,
+) -> (Kernel, Manager, Own) {
+    let kernel = classify_kernel(before, seen);
+    let successor = seen.successors.first();
+    (
+        kernel,
+        classify_manager(before, seen),
+        classify_own(before, seen.self_after.as_ref(), successor, code_version),
+    )
+}
+
+fn classify_kernel(before: &Runtime, seen: &Observation) -> Kernel {
+    match seen.old_alive {
+        None => return Kernel::Unreadable("the old process could not be looked at".into()),
+        Some(true) => return Kernel::Old,
+        // A child of the old life that was left behind is the old life, too.
+        Some(false) if !seen.survivors.is_empty() => return Kernel::Old,
+        Some(false) => {}
+    }
+    match seen.successors.first() {
+        None => Kernel::Gone,
+        Some(successor) if successor.uid != before.uid => Kernel::Wrong(format!(
+            "process {} belongs to uid {}",
+            successor.incarnation.pid, successor.uid
+        )),
+        Some(_) => Kernel::New,
+    }
+}
+
+fn classify_manager(before: &Runtime, seen: &Observation) -> Manager {
+    if before.unit.is_none() {
+        return Manager::None;
+    }
+    let Some(after) = &seen.unit_after else {
+        return Manager::Mute(
+            seen.unit_error
+                .clone()
+                .unwrap_or_else(|| "it did not answer".into()),
+        );
+    };
+    if seen.flapping {
+        return Manager::Flapping;
+    }
+    match after.active_state.as_str() {
+        "active" | "reloading" if after.invocation_id == seen.unit_before.invocation_id => {
+            Manager::Same
+        }
+        "active" | "reloading" => Manager::Up,
+        "inactive" | "failed" => Manager::Down,
+        _ => Manager::Waiting,
+    }
+}
+
+fn classify_own(
+    before: &Runtime,
+    after: Option<&SelfReport>,
+    successor: Option<&Process>,
+    code_version: Option<&str>,
+) -> Own {
+    let is = |report: &SelfReport, process: &Process| {
+        report.pid == process.incarnation.pid
+            && report.start_ticks == process.incarnation.start_ticks
+    };
+    let spoke_before = matches!((&before.self_report, &before.process), (Some(report), Some(process)) if is(report, process));
+    let Some(report) = after else {
+        return if spoke_before { Own::Silent } else { Own::None };
+    };
+    let Some(successor) = successor.filter(|process| is(report, process)) else {
+        let speaks_of_old = before
+            .process
+            .as_ref()
+            .is_some_and(|process| is(report, process));
+        return match (spoke_before, speaks_of_old) {
+            (true, true) => Own::Old,
+            (true, false) => Own::Silent,
+            (false, _) => Own::None,
+        };
+    };
+    let state = report.state.clone().unwrap_or_else(|| "nothing".into());
+    match report.phase {
+        Phase::Failed => return Own::Bad(format!("it says {state}")),
+        Phase::Running => {}
+        // Before, it had said nothing; that it says little now takes nothing away.
+        _ if !spoke_before => return Own::None,
+        _ => return Own::Bad(format!("it says {state}, and not that it serves")),
+    }
+    if let (Some(says), Some(installed)) = (report.code_version.as_deref(), code_version)
+        && says != installed
+    {
+        return Own::Bad(format!("it runs {says}, and {installed} is installed"));
+    }
+    let _ = successor;
+    Own::Serves
+}
+
+fn detail(seen: &Observation) -> Detail {
+    let unit = seen.unit_after.as_ref().unwrap_or(&seen.unit_before);
+    Detail {
+        refused: match &seen.call {
+            Call::Refused { error, message } => Some(refusal(error, message, unit)),
+            _ => None,
+        },
+        job_result: seen.job_result.clone(),
+        stopped_by_other: seen.stop_seen,
+        ending: Ending(unit).to_string(),
+        stop_budget: budget(seen.unit_before.timeout_stop_usec),
+        slot_empty: None,
+    }
+}
+
+/// Names what a service manager refused, in the words of the error that it gave.
+fn refusal(error: &str, message: &str, unit: &Unit) -> String {
+    let short = error.rsplit('.').next().unwrap_or(error);
+    let what = match short {
+        "AccessDenied" | "InteractiveAuthorizationRequired" => "denied",
+        "NoSuchUnit" | "LoadFailed" => "not-found",
+        "OnlyByDependency" => "only-by-dependency",
+        "TransactionIsDestructive" => "destructive",
+        "UnitMasked" => "masked",
+        _ => "refused",
+    };
+    format!("{what}: {} of {}", message.trim_end_matches('.'), unit.name)
+}
+
+fn budget(usec: u64) -> String {
+    if usec == u64::MAX {
+        "for ever".into()
+    } else {
+        format!("{} s", usec / 1_000_000)
+    }
+}
+
+/// How a unit stands, for a person.
+struct Ending<'a>(&'a Unit);
+
+impl fmt::Display for Ending<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unit = self.0;
+        write!(
+            f,
+            "{}/{}, result {}, last status {}",
+            unit.active_state, unit.sub_state, unit.result, unit.exec_main_status
+        )?;
+        if unit.active_state == "inactive"
+            && !unit.condition_result
+            && unit.condition_timestamp_monotonic > 0
+        {
+            f.write_str(", a condition does not hold")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use RuntimeOutcome as O;
+
+    fn detail() -> Detail {
+        Detail {
+            ending: "failed/failed".into(),
+            ..Detail::default()
+        }
+    }
+
+    fn kernels() -> Vec<Kernel> {
+        vec![
+            Kernel::Unreadable("x".into()),
+            Kernel::Old,
+            Kernel::Gone,
+            Kernel::New,
+            Kernel::Wrong("uid".into()),
+        ]
+    }
+
+    fn managers() -> Vec<Manager> {
+        vec![
+            Manager::Up,
+            Manager::Flapping,
+            Manager::Down,
+            Manager::Waiting,
+            Manager::Same,
+            Manager::Mute("x".into()),
+            Manager::None,
+        ]
+    }
+
+    fn owns() -> Vec<Own> {
+        vec![
+            Own::Serves,
+            Own::Silent,
+            Own::Old,
+            Own::Bad("degraded".into()),
+            Own::None,
+        ]
+    }
+
+    /// Every line of the table, in its order.
+    #[test]
+    fn each_line_of_the_table_gives_its_outcome() {
+        let lines: Vec<(Kernel, Manager, Own, O, &str)> = vec![
+            (
+                Kernel::Unreadable("x".into()),
+                Manager::Up,
+                Own::Serves,
+                O::Unverified,
+                "kernel",
+            ),
+            (
+                Kernel::Old,
+                Manager::Same,
+                Own::Serves,
+                O::Failed,
+                "timeout",
+            ),
+            (
+                Kernel::Old,
+                Manager::Up,
+                Own::Serves,
+                O::Failed,
+                "old-survives",
+            ),
+            (Kernel::Old, Manager::Down, Own::None, O::Failed, "timeout"),
+            (
+                Kernel::Old,
+                Manager::Waiting,
+                Own::None,
+                O::Failed,
+                "timeout",
+            ),
+            (
+                Kernel::Gone,
+                Manager::Down,
+                Own::None,
+                O::Down,
+                "failed/failed",
+            ),
+            (
+                Kernel::Gone,
+                Manager::Waiting,
+                Own::None,
+                O::Down,
+                "not up in time",
+            ),
+            (
+                Kernel::Gone,
+                Manager::Up,
+                Own::None,
+                O::Unverified,
+                "no process of this kind",
+            ),
+            (
+                Kernel::Gone,
+                Manager::Same,
+                Own::None,
+                O::Unverified,
+                "no process of this kind",
+            ),
+            (
+                Kernel::Gone,
+                Manager::Mute("x".into()),
+                Own::None,
+                O::Unverified,
+                "manager",
+            ),
+            (
+                Kernel::Gone,
+                Manager::None,
+                Own::None,
+                O::Down,
+                "nothing runs",
+            ),
+            (
+                Kernel::Gone,
+                Manager::Flapping,
+                Own::None,
+                O::Failed,
+                "crash-loop",
+            ),
+            (
+                Kernel::New,
+                Manager::Flapping,
+                Own::Serves,
+                O::Failed,
+                "crash-loop",
+            ),
+            (
+                Kernel::Wrong("uid".into()),
+                Manager::Up,
+                Own::Serves,
+                O::Failed,
+                "wrong successor",
+            ),
+            (
+                Kernel::New,
+                Manager::Mute("x".into()),
+                Own::Serves,
+                O::Unverified,
+                "manager",
+            ),
+            (
+                Kernel::New,
+                Manager::Same,
+                Own::Serves,
+                O::Unverified,
+                "respawned inside",
+            ),
+            (
+                Kernel::New,
+                Manager::Down,
+                Own::Serves,
+                O::Unverified,
+                "vantages disagree",
+            ),
+            (
+                Kernel::New,
+                Manager::Waiting,
+                Own::Serves,
+                O::Unverified,
+                "vantages disagree",
+            ),
+            (
+                Kernel::New,
+                Manager::Up,
+                Own::Bad("degraded".into()),
+                O::Failed,
+                "self: degraded",
+            ),
+            (
+                Kernel::New,
+                Manager::None,
+                Own::Bad("degraded".into()),
+                O::Failed,
+                "self: degraded",
+            ),
+            (Kernel::New, Manager::Up, Own::Silent, O::Unverified, "self"),
+            (Kernel::New, Manager::None, Own::Old, O::Unverified, "self"),
+            (Kernel::New, Manager::Up, Own::Serves, O::Restarted, ""),
+            (Kernel::New, Manager::Up, Own::None, O::Restarted, ""),
+            (Kernel::New, Manager::None, Own::Serves, O::Restarted, ""),
+            (
+                Kernel::New,
+                Manager::None,
+                Own::None,
+                O::Unverified,
+                "one vantage",
+            ),
+        ];
+        for (kernel, manager, own, outcome, reason) in lines {
+            let decision = judge(&kernel, &manager, &own, &detail());
+            assert_eq!(
+                decision.outcome, outcome,
+                "{kernel:?} {manager:?} {own:?}: {decision:?}"
+            );
+            assert!(
+                decision.reason.starts_with(reason),
+                "{kernel:?} {manager:?} {own:?}: {decision:?}"
+            );
+        }
+    }
+
+    /// Over the whole product: `restarted` only with a new process and a second vantage that saw it.
+    #[test]
+    fn no_combination_is_restarted_without_a_new_process_that_two_vantages_saw() {
+        let mut restarted = 0;
+        for kernel in kernels() {
+            for manager in managers() {
+                for own in owns() {
+                    for refused in [None, Some("denied".to_owned())] {
+                        for job_result in
+                            [None, Some("done".to_owned()), Some("canceled".to_owned())]
+                        {
+                            for stopped_by_other in [false, true] {
+                                let detail = Detail {
+                                    refused: refused.clone(),
+                                    job_result: job_result.clone(),
+                                    stopped_by_other,
+                                    ..detail()
+                                };
+                                let decision = judge(&kernel, &manager, &own, &detail);
+                                match decision.outcome {
+                                    O::Restarted => {
+                                        restarted += 1;
+                                        assert_eq!(kernel, Kernel::New);
+                                        assert!(manager == Manager::Up || own == Own::Serves);
+                                        assert!(matches!(manager, Manager::Up | Manager::None));
+                                        assert!(matches!(own, Own::Serves | Own::None));
+                                    }
+                                    O::Stopped => assert_eq!(
+                                        (&kernel, &manager),
+                                        (&Kernel::Gone, &Manager::Down)
+                                    ),
+                                    O::Failed | O::Down | O::Unverified => {
+                                        assert!(!decision.reason.is_empty())
+                                    }
+                                    other => panic!("{other:?} is not for an acted row"),
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        assert_eq!(
+            restarted,
+            3 * 12,
+            "three lines of the table, whatever the details"
+        );
+    }
+
+    #[test]
+    fn an_operators_stop_wins_over_down() {
+        for detail in [
+            Detail {
+                stopped_by_other: true,
+                ..detail()
+            },
+            Detail {
+                job_result: Some("canceled".into()),
+                ..detail()
+            },
+        ] {
+            assert_eq!(
+                judge(&Kernel::Gone, &Manager::Down, &Own::Old, &detail).outcome,
+                O::Stopped
+            );
+        }
+    }
+
+    #[test]
+    fn a_refused_call_says_why() {
+        let detail = Detail {
+            refused: Some("denied: x".into()),
+            ..detail()
+        };
+        let decision = judge(&Kernel::Old, &Manager::Same, &Own::Serves, &detail);
+        assert_eq!(
+            (decision.outcome, decision.reason.as_str()),
+            (O::Failed, "denied: x")
+        );
+    }
+}

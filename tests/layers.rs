@@ -1,0 +1,160 @@
+//! The source tree's order holds: a file uses what stands above it in its group, and the groups
+//! before. The order below is the map of `src/lib.rs`, file by file.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Every module from the bottom up. A module may use those before it; a folder's own files are in order.
+const ORDER: &[&str] = &[
+    "error",
+    "world",
+    "screen",
+    "helper",
+    "ui",
+    "app",
+    "config",   // base
+    "document", // parse, edit, prove, replace
+    "fleet",
+    "fleet::procfs",
+    "fleet::units",
+    "fleet::selfreport",
+    "fleet::homes",
+    "fleet::installs",
+    "fleet::runtimes",
+    "fleet::inventory", // what exists
+    "migrate",          // what has to change
+    "restart",          // how it is restarted
+    "state",            // our own state
+    "plan",
+    "verify",
+    "receipt", // decide
+    "cli",
+    "run", // top
+];
+
+#[test]
+fn no_file_uses_what_stands_above_it() {
+    let mut breaches = Vec::new();
+    let mut seen = BTreeSet::new();
+    for file in sources(Path::new("src")) {
+        let module = module_of(&file);
+        let Some(rank) = rank(&module) else { continue };
+        seen.insert(ORDER[rank]);
+        let text = fs::read_to_string(&file).expect("a source file");
+        for (number, line) in text.lines().enumerate() {
+            for used in uses(line) {
+                let used_rank = rank_of_use(&used)
+                    .unwrap_or_else(|| panic!("{}: {used} is in no group", file.display()));
+                let same_folder =
+                    ORDER[used_rank].split("::").next() == ORDER[rank].split("::").next();
+                let fleet = same_folder && ORDER[rank].starts_with("fleet");
+                if used_rank > rank && (!same_folder || fleet) {
+                    breaches.push(format!(
+                        "{}:{}: {} uses {used}",
+                        file.display(),
+                        number + 1,
+                        ORDER[rank]
+                    ));
+                }
+            }
+        }
+    }
+    assert!(breaches.is_empty(), "\n{}", breaches.join("\n"));
+    for module in ORDER {
+        assert!(
+            seen.contains(module),
+            "{module} has no file: the order is out of date"
+        );
+    }
+}
+
+#[test]
+fn only_the_builtin_migrations_name_the_application() {
+    let mut named = Vec::new();
+    for file in sources(Path::new("src")) {
+        if file.starts_with("src/migrate/builtin") || file == Path::new("src/migrate/builtin.rs") {
+            continue;
+        }
+        let text = fs::read_to_string(&file).expect("a source file");
+        for (number, line) in code_lines(&text) {
+            let default = file == Path::new("src/app.rs") && line.contains("DEFAULT: &str");
+            if line.to_ascii_lowercase().contains("hermes") && !default {
+                named.push(format!("{}:{number}: {}", file.display(), line.trim()));
+            }
+        }
+    }
+    assert!(named.is_empty(), "\n{}", named.join("\n"));
+}
+
+/// Lines before the unit tests, with their numbers.
+fn code_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.lines()
+        .enumerate()
+        .map(|(number, line)| (number + 1, line))
+        .take_while(|(_, line)| *line != "#[cfg(test)]")
+}
+
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            files.extend(sources(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    files
+}
+
+fn module_of(file: &Path) -> String {
+    let relative = file
+        .strip_prefix("src")
+        .expect("below src")
+        .with_extension("");
+    let parts: Vec<String> = relative
+        .iter()
+        .map(|part| part.to_string_lossy().into_owned())
+        .collect();
+    parts.join("::").trim_end_matches("::mod").to_owned()
+}
+
+/// The position of a module: its own, or that of the module that it is a part of.
+fn rank(module: &str) -> Option<usize> {
+    let mut name = module;
+    loop {
+        if let Some(rank) = ORDER.iter().position(|known| *known == name) {
+            return Some(rank);
+        }
+        name = name.rsplit_once("::")?.0;
+    }
+}
+
+/// What a line uses of this crate, as `module` or `module::part`.
+fn uses(line: &str) -> Vec<String> {
+    let code = line.split("//").next().unwrap_or_default();
+    code.match_indices("crate::")
+        .filter(|(at, _)| {
+            !code[..*at].ends_with(|letter: char| letter.is_alphanumeric() || letter == '_')
+        })
+        .map(|(at, _)| {
+            let path: String = code[at + "crate::".len()..]
+                .chars()
+                .take_while(|letter| letter.is_alphanumeric() || *letter == '_' || *letter == ':')
+                .collect();
+            let mut parts = path.split("::").filter(|part| !part.is_empty());
+            let first = parts.next().unwrap_or_default().to_owned();
+            match parts.next() {
+                Some(second) => format!("{first}::{second}"),
+                None => first,
+            }
+        })
+        .filter(|used| !used.is_empty())
+        .collect()
+}
+
+fn rank_of_use(used: &str) -> Option<usize> {
+    rank(used)
+}
