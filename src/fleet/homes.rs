@@ -7,7 +7,7 @@
 //!
 //! Call it as the homes' owner: links are followed with that user's rights. Nothing is created.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -120,6 +120,7 @@ pub fn enumerate(app: &App, uid: u32, candidates: &[Candidate]) -> HomesFound {
         uid,
         pattern: regex_lite::Regex::new(&format!("^(?:{})$", app.home.profile_pattern)).ok(),
         homes: BTreeMap::new(),
+        listed: BTreeSet::new(),
         found: HomesFound::default(),
     };
     for candidate in candidates {
@@ -135,6 +136,8 @@ struct Search<'a> {
     uid: u32,
     pattern: Option<regex_lite::Regex>,
     homes: BTreeMap<(u64, u64), Home>,
+    /// Root homes whose profiles were listed.
+    listed: BTreeSet<(u64, u64)>,
     found: HomesFound,
 }
 
@@ -240,6 +243,13 @@ impl Search<'_> {
     }
 
     fn add_profiles(&mut self, root: &Path, candidate: &Candidate) {
+        if let Ok(meta) = std::fs::metadata(root) {
+            let new = self.listed.insert((meta.dev(), meta.ino()));
+            // Who merely claims a root adds nothing to its profiles, and there may be hundreds of both.
+            if !new && candidate.reach == Reach::Claimed {
+                return;
+            }
+        }
         let Some(profiles) = self
             .app
             .home

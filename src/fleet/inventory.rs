@@ -284,7 +284,7 @@ impl Plan<'_> {
             };
             if self.admit(uid) {
                 self.jobs.entry(uid).or_default().candidates.push(place);
-            } else {
+            } else if place.found_by != "system" {
                 let text = format!(
                     "{} belongs to uid {uid}, which is out of scope",
                     place.path.display()

@@ -86,6 +86,13 @@ pub fn is_shell(argv: &[String]) -> bool {
     })
 }
 
+/// The words of a command line up to the application's own program: what decides which code it runs.
+#[must_use]
+pub fn program_words<'a>(app: &App, argv: &'a [String]) -> &'a [String] {
+    let rest = arguments(app, argv).map_or(0, <[String]>::len);
+    &argv[..argv.len() - rest]
+}
+
 /// The words after the application's own program, if the command line runs it.
 fn arguments<'a>(app: &App, argv: &'a [String]) -> Option<&'a [String]> {
     let (program, rest) = argv.split_first()?;
