@@ -347,7 +347,8 @@ impl Survey<'_> {
                 }
                 Err(trouble) => return Err(trouble),
             };
-            if !matches!(state.as_str(), "enabled" | "enabled-runtime") {
+            // One that is not enabled is nobody's slot, and still says which install serves its home.
+            if !matches!(state.as_str(), "enabled" | "enabled-runtime" | "disabled" | "static") {
                 continue;
             }
             match self.unit_from_files(bus.manager(), &name, &listing) {
