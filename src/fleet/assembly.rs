@@ -283,8 +283,7 @@ impl<'a> Assembly<'a> {
                 all.iter()
                     .find(|other| other.process.incarnation.pid == above.pid)
             })
-            .filter(same)
-            .next_back()
+            .rfind(same)
             .unwrap_or(one);
         let incarnation = &top.process.incarnation;
         format!(

@@ -591,7 +591,7 @@ mod tests {
             ids.sort_unstable();
             ids
         };
-        let from_root = ids(&[root.clone()]);
+        let from_root = ids(std::slice::from_ref(&root));
         assert_eq!(from_root.len(), 9);
         for paths in [
             vec![root.join("profiles/good1")],
