@@ -51,7 +51,11 @@ pub fn read(app: &App, folder: &FilePath) -> io::Result<Vec<Case>> {
     let mut entries = BTreeMap::new();
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
-        let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let file = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
         let stray = || io::Error::other(format!("{file} belongs to no case"));
         let (name, role) = file.split_once('.').ok_or_else(stray)?;
         let role = role.split('.').next().unwrap_or(role);
@@ -76,7 +80,11 @@ pub fn read(app: &App, folder: &FilePath) -> io::Result<Vec<Case>> {
             }
             (Some(_), Some(_)) => return Err(io::Error::other(format!("{name} has two ends"))),
         };
-        cases.push(Case { name, before, expected });
+        cases.push(Case {
+            name,
+            before,
+            expected,
+        });
     }
     Ok(cases)
 }
@@ -86,7 +94,8 @@ fn read_home(app: &App, path: &FilePath) -> io::Result<MemoryHome> {
     if path.is_dir() {
         read_folder(path, path, &mut home)?;
     } else {
-        home.files.insert(app.config.file.clone(), std::fs::read(path)?);
+        home.files
+            .insert(app.config.file.clone(), std::fs::read(path)?);
     }
     Ok(home)
 }
@@ -115,12 +124,17 @@ fn read_folder(root: &FilePath, folder: &FilePath, home: &mut MemoryHome) -> io:
 ///
 /// # Errors
 /// Every failure, as text.
-pub fn apply(app: &App, step: &Step, home: &MemoryHome) -> Result<(After, BTreeSet<String>), Vec<String>> {
+pub fn apply(
+    app: &App,
+    step: &Step,
+    home: &MemoryHome,
+) -> Result<(After, BTreeSet<String>), Vec<String>> {
     let bytes = match home.read(&app.config.file) {
         Ok(Some(bytes)) => bytes,
         Ok(None) | Err(_) => return Err(vec![format!("there is no {}", app.config.file)]),
     };
-    let config = document::parse(app.config.format, &bytes).map_err(|error| vec![error.to_string()])?;
+    let config =
+        document::parse(app.config.format, &bytes).map_err(|error| vec![error.to_string()])?;
     let mut draft = Draft::new(app, home, step.to, config);
     let failures = draft.apply(step, 0);
     if !failures.is_empty() {
@@ -149,7 +163,9 @@ pub fn check(app: &App, step: &Step, case: &Case) -> Vec<String> {
         }
         (Err(failures), Expected::Refused(expected)) => {
             if failures != *expected {
-                say(format!("it must be refused with {expected:?}, and says {failures:?}"));
+                say(format!(
+                    "it must be refused with {expected:?}, and says {failures:?}"
+                ));
             }
             return found;
         }
@@ -182,7 +198,9 @@ pub fn check(app: &App, step: &Step, case: &Case) -> Vec<String> {
     }
     match apply(app, step, &result) {
         Ok((again, dirs)) => {
-            let changed = again.iter().any(|(name, bytes)| result.files.get(name) != Some(bytes));
+            let changed = again
+                .iter()
+                .any(|(name, bytes)| result.files.get(name) != Some(bytes));
             if changed || !dirs.is_empty() {
                 say("a second run changes it again".to_owned());
             }

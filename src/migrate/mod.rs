@@ -14,6 +14,7 @@ pub mod builtin;
 pub mod cases;
 pub mod catalog;
 pub mod home;
+pub mod lint;
 pub mod ops;
 pub mod pattern;
 mod proof;
@@ -305,8 +306,15 @@ fn prepare<'c>(
     let mut evaluation = Evaluation::new(Is::Current, "", expected);
     evaluation.config_sha256 = Some(sha256(&bytes));
     // A file without a word is what a crash leaves behind; one with comments alone was written by somebody.
-    if bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes).trim_ascii().is_empty() {
-        return Err(Box::new(evaluation.concluded(Is::Invalid, format!("{file} is empty"))));
+    if bytes
+        .strip_prefix(b"\xef\xbb\xbf")
+        .unwrap_or(&bytes)
+        .trim_ascii()
+        .is_empty()
+    {
+        return Err(Box::new(
+            evaluation.concluded(Is::Invalid, format!("{file} is empty")),
+        ));
     }
     let config = match document::parse(app.config.format, &bytes) {
         Ok(config) if matches!(config.value(), Value::Map(_)) => config,
@@ -321,30 +329,47 @@ fn prepare<'c>(
     };
     let stamp = Stamp::of(config.value().field(&app.config.version));
     evaluation.from = Some(stamp.to_string());
-    let finish = |outcome, reason: String| Err(Box::new(evaluation.clone().concluded(outcome, reason)));
+    let finish =
+        |outcome, reason: String| Err(Box::new(evaluation.clone().concluded(outcome, reason)));
     let Some(to) = expected else {
-        return finish(Is::NoInstall, "no install says which version it expects".into());
+        return finish(
+            Is::NoInstall,
+            "no install says which version it expects".into(),
+        );
     };
     let newest = catalog.newest();
     if to > newest {
-        return finish(Is::BeyondCatalog, format!("the code expects {to}, the catalog ends at {newest}"));
+        return finish(
+            Is::BeyondCatalog,
+            format!("the code expects {to}, the catalog ends at {newest}"),
+        );
     }
     // A version that no chain of steps leads to must never be stamped.
     let steps = match catalog.range(stamp.version(), to) {
         Ok(steps) => steps,
-        Err(_) if stamp.version().is_some_and(|version| version < app.config.floor) => Vec::new(),
+        Err(_)
+            if stamp
+                .version()
+                .is_some_and(|version| version < app.config.floor) =>
+        {
+            Vec::new()
+        }
         Err(gap) => {
             let reason = format!("no step leads from {} to {to}", gap.reached);
             return finish(Is::BeyondCatalog, reason);
         }
     };
     match stamp.version() {
-        Some(version) if version > to => {
-            finish(Is::NewerThanCode, format!("the file has {version}, the code expects {to}"))
-        }
+        Some(version) if version > to => finish(
+            Is::NewerThanCode,
+            format!("the file has {version}, the code expects {to}"),
+        ),
         Some(version) if version < app.config.floor => {
             let floor = app.config.floor;
-            finish(Is::BelowFloor, format!("the file has {version}, the oldest that can be migrated is {floor}"))
+            finish(
+                Is::BelowFloor,
+                format!("the file has {version}, the oldest that can be migrated is {floor}"),
+            )
         }
         Some(version) if version == to => finish(Is::Current, String::new()),
         _ => Ok(Prepared {
@@ -376,7 +401,9 @@ impl Prepared<'_> {
             } else {
                 StepOutcome::Unneeded
             };
-            let failures = failures.iter().map(|failure| format!("step {}: {failure}", step.id));
+            let failures = failures
+                .iter()
+                .map(|failure| format!("step {}: {failure}", step.id));
             evaluation.failures.extend(failures);
             evaluation.steps.push(StepResult {
                 id: step.id.clone(),
@@ -392,13 +419,19 @@ impl Prepared<'_> {
         draft.stamp(steps.len(), &stamp, &mut evaluation.failures);
         if !evaluation.failures.is_empty() {
             let reason = evaluation.failures[0].clone();
-            return (evaluation.concluded(HomeOutcome::Failed, reason), After::new());
+            return (
+                evaluation.concluded(HomeOutcome::Failed, reason),
+                After::new(),
+            );
         }
         match proof::changes(&draft, &steps) {
             Ok(changes) => evaluation.changes = changes,
             Err(reason) => {
                 evaluation.failures.push(reason.clone());
-                return (evaluation.concluded(HomeOutcome::Failed, reason), After::new());
+                return (
+                    evaluation.concluded(HomeOutcome::Failed, reason),
+                    After::new(),
+                );
             }
         }
         conclude(evaluation, draft, view)
@@ -406,7 +439,11 @@ impl Prepared<'_> {
 }
 
 /// Names the files that change, and says if one of them cannot be written.
-fn conclude(mut evaluation: Evaluation, draft: Draft<'_>, view: &dyn HomeView) -> (Evaluation, After) {
+fn conclude(
+    mut evaluation: Evaluation,
+    draft: Draft<'_>,
+    view: &dyn HomeView,
+) -> (Evaluation, After) {
     let mut after = After::new();
     let mut obstacles = Vec::new();
     for (path, file) in draft.files {
@@ -431,7 +468,10 @@ fn conclude(mut evaluation: Evaluation, draft: Draft<'_>, view: &dyn HomeView) -
     if obstacles.is_empty() {
         (evaluation.concluded(HomeOutcome::Migrated, ""), after)
     } else {
-        (evaluation.concluded(HomeOutcome::ReadOnly, obstacles.join("; ")), after)
+        (
+            evaluation.concluded(HomeOutcome::ReadOnly, obstacles.join("; ")),
+            after,
+        )
     }
 }
 

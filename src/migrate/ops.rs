@@ -166,7 +166,9 @@ impl<'a> Draft<'a> {
             Ok(None) => {
                 self.dirs.insert(path.to_owned());
             }
-            Ok(Some(false)) => failures.push(whole(path, "there is a file where a folder is expected")),
+            Ok(Some(false)) => {
+                failures.push(whole(path, "there is a file where a folder is expected"))
+            }
             Err(error) => failures.push(whole(path, format!("cannot look at the folder: {error}"))),
         }
     }
@@ -296,7 +298,10 @@ pub(super) fn obstacle(value: &Value, path: &Path) -> Option<Failure> {
             Value::Null => return None,
             other => {
                 let place = Path(path.0[..depth].to_vec());
-                return Some(at(&place, format!("a mapping is expected, here is {}", other.kind())));
+                return Some(at(
+                    &place,
+                    format!("a mapping is expected, here is {}", other.kind()),
+                ));
             }
         }
     }
@@ -332,7 +337,9 @@ fn plan(op: &Op, change: &Change, value: &Value, version: u32) -> Vec<Result<Edi
             continue;
         }
         match op {
-            Op::Set { value: new, .. } if now.is_some() || !implied => set(value, path, new, &mut edits),
+            Op::Set { value: new, .. } if now.is_some() || !implied => {
+                set(value, path, new, &mut edits)
+            }
             Op::SetDefault { value: new, .. } if now.is_none() && !implied => {
                 set(value, path, new, &mut edits);
             }
@@ -392,6 +399,10 @@ pub(super) fn remove_items(
 ) -> Vec<Result<Edit, Failure>> {
     let positions = (0..items.len()).rev().filter(|index| goes(&items[*index]));
     positions
-        .map(|index| Ok(Edit::Remove { path: path.index(index) }))
+        .map(|index| {
+            Ok(Edit::Remove {
+                path: path.index(index),
+            })
+        })
         .collect()
 }

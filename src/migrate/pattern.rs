@@ -42,7 +42,14 @@ impl Pattern {
         found
     }
 
-    fn collect(&self, at: &Value, position: usize, path: Path, keys: Vec<Key>, found: &mut Vec<Place>) {
+    fn collect(
+        &self,
+        at: &Value,
+        position: usize,
+        path: Path,
+        keys: Vec<Key>,
+        found: &mut Vec<Place>,
+    ) {
         let rest = &self.0.0[position..];
         let Some(star) = rest.iter().position(is_star) else {
             let mut path = path;
@@ -55,8 +62,15 @@ impl Pattern {
             return;
         };
         let children: Vec<(Key, &Value)> = match container {
-            Value::Map(entries) => entries.iter().map(|(key, value)| (key.to_key(), value)).collect(),
-            Value::List(items) => items.iter().enumerate().map(|(i, item)| (Key::Index(i), item)).collect(),
+            Value::Map(entries) => entries
+                .iter()
+                .map(|(key, value)| (key.to_key(), value))
+                .collect(),
+            Value::List(items) => items
+                .iter()
+                .enumerate()
+                .map(|(i, item)| (Key::Index(i), item))
+                .collect(),
             _ => return,
         };
         for (key, child) in children {
@@ -84,7 +98,12 @@ impl Pattern {
     #[must_use]
     pub fn covers(&self, path: &Path) -> bool {
         path.0.len() >= self.0.0.len()
-            && self.0.0.iter().zip(&path.0).all(|(own, key)| is_star(own) || own == key)
+            && self
+                .0
+                .0
+                .iter()
+                .zip(&path.0)
+                .all(|(own, key)| is_star(own) || own == key)
     }
 }
 
@@ -122,9 +141,14 @@ mod tests {
 
     #[test]
     fn a_star_is_each_key() {
-        let value: Value = serde_json::from_str(r#"{"a":{"x":{"k":1},"y":{},"z":5},"l":[{"n":1}]}"#).unwrap();
+        let value: Value =
+            serde_json::from_str(r#"{"a":{"x":{"k":1},"y":{},"z":5},"l":[{"n":1}]}"#).unwrap();
         let paths = |text: &str| -> Vec<String> {
-            pattern(text).places(&value).iter().map(|place| place.path.to_string()).collect()
+            pattern(text)
+                .places(&value)
+                .iter()
+                .map(|place| place.path.to_string())
+                .collect()
         };
         assert_eq!(paths("a.*.k"), ["a.x.k", "a.y.k", "a.z.k"]);
         assert_eq!(paths("a.x.*"), ["a.x.k"]);

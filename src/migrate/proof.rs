@@ -14,7 +14,10 @@ pub(super) fn changes(draft: &Draft<'_>, steps: &[&Step]) -> Result<Vec<Change>,
     let found = declared(draft, steps)?;
     let version = draft.config().field(&draft.app.config.version);
     if Stamp::of(version).version() != Some(draft.to) {
-        return Err(format!("{}: the version was not written", draft.app.config.file));
+        return Err(format!(
+            "{}: the version was not written",
+            draft.app.config.file
+        ));
     }
     Ok(found)
 }
@@ -26,8 +29,18 @@ pub(super) fn declared(draft: &Draft<'_>, steps: &[&Step]) -> Result<Vec<Change>
         let Some(file) = file else { continue };
         let Some(before) = &file.before else { continue };
         let mut leaves = Vec::new();
-        collect(Some(&before.value), Some(file.document.value()), &mut Path::root(), &mut leaves);
-        let proof = Proof { draft, steps, name, file };
+        collect(
+            Some(&before.value),
+            Some(file.document.value()),
+            &mut Path::root(),
+            &mut leaves,
+        );
+        let proof = Proof {
+            draft,
+            steps,
+            name,
+            file,
+        };
         for leaf in leaves {
             found.push(proof.change(leaf)?);
         }
@@ -67,7 +80,11 @@ fn collect<'v>(
         }
         return;
     }
-    found.push(Leaf { path: path.clone(), before, after });
+    found.push(Leaf {
+        path: path.clone(),
+        before,
+        after,
+    });
 }
 
 /// The entries of a mapping; what is absent or null has none.
@@ -79,7 +96,10 @@ fn entries(value: Option<&Value>) -> Option<&[(Value, Value)]> {
 }
 
 fn find<'v>(entries: &'v [(Value, Value)], key: &Value) -> Option<&'v Value> {
-    entries.iter().find(|(own, _)| own == key).map(|(_, value)| value)
+    entries
+        .iter()
+        .find(|(own, _)| own == key)
+        .map(|(_, value)| value)
 }
 
 struct Proof<'d> {
@@ -104,7 +124,10 @@ impl Proof<'_> {
                 }
             });
             let Some(step) = step else {
-                return Err(format!("{}: {} would change, which no step declares", self.name, leaf.path));
+                return Err(format!(
+                    "{}: {} would change, which no step declares",
+                    self.name, leaf.path
+                ));
             };
             step.id.clone()
         };
@@ -124,7 +147,8 @@ impl Proof<'_> {
     /// The last step whose edits explain a change at `path`.
     fn step_of(&self, path: &Path) -> Option<&Step> {
         let mut edits = self.file.edits.iter().rev();
-        let (position, _) = edits.find(|(_, edited)| path.starts_with(edited) || edited.starts_with(path))?;
+        let (position, _) =
+            edits.find(|(_, edited)| path.starts_with(edited) || edited.starts_with(path))?;
         self.steps.get(*position).copied()
     }
 }

@@ -23,7 +23,10 @@ impl Stamp {
         let number = match value {
             Value::Int(int) => *int,
             // A cast cuts the fraction off, and makes 0 of what is no number.
-            #[expect(clippy::cast_possible_truncation, reason = "a fraction is cut off on purpose")]
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "a fraction is cut off on purpose"
+            )]
             Value::Float(float) => *float as i64,
             Value::Str(text) | Value::Other("int", text) => whole_number(text),
             _ => 0,
@@ -56,7 +59,10 @@ fn whole_number(text: &str) -> i64 {
     let text = text.trim();
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     let parts = digits.split('_');
-    if parts.clone().any(|part| part.is_empty() || !part.bytes().all(|b| b.is_ascii_digit())) {
+    if parts
+        .clone()
+        .any(|part| part.is_empty() || !part.bytes().all(|b| b.is_ascii_digit()))
+    {
         return 0;
     }
     let number = digits.replace('_', "").parse().unwrap_or(i64::MAX);

@@ -45,18 +45,26 @@ pub(super) fn run(name: &str, draft: &mut Draft<'_>, options: &Value, failures: 
 
 /// A list of words in the options.
 fn words<'o>(options: &'o Value, name: &str) -> Vec<&'o str> {
-    let items = options.field(name).and_then(Value::as_list).unwrap_or_default();
+    let items = options
+        .field(name)
+        .and_then(Value::as_list)
+        .unwrap_or_default();
     items.iter().filter_map(Value::as_str).collect()
 }
 
 /// A word in the options.
 fn word<'o>(options: &'o Value, name: &str) -> &'o str {
-    options.field(name).and_then(Value::as_str).unwrap_or_default()
+    options
+        .field(name)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
 }
 
 /// A section of the configuration, if it is a mapping.
 fn section<'v>(config: &'v Value, name: &str) -> Option<&'v Value> {
-    config.field(name).filter(|value| matches!(value, Value::Map(_)))
+    config
+        .field(name)
+        .filter(|value| matches!(value, Value::Map(_)))
 }
 
 /// Gives a path of the configuration a value, if that changes anything.
@@ -77,7 +85,10 @@ fn remove(draft: &mut Draft<'_>, path: Path) -> Result<(), Failure> {
 
 /// Text as the application strips it.
 fn trimmed(value: Option<&Value>) -> Option<&str> {
-    value.and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty())
+    value
+        .and_then(Value::as_str)
+        .map(str::trim)
+        .filter(|text| !text.is_empty())
 }
 
 /// A scalar as Python's `str` writes it.

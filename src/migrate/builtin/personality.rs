@@ -13,7 +13,11 @@ pub(super) fn personality(draft: &mut Draft<'_>, options: &Value) -> Result<(), 
             name => python_text(name).trim().to_lowercase(),
         };
         if !neutral.contains(&name.as_str()) {
-            set(draft, Path::from(["display", "personality"]), Value::from(""))?;
+            set(
+                draft,
+                Path::from(["display", "personality"]),
+                Value::from(""),
+            )?;
         }
     }
     if let Some(agent) = section(draft.config(), "agent")
@@ -21,7 +25,11 @@ pub(super) fn personality(draft: &mut Draft<'_>, options: &Value) -> Result<(), 
     {
         let prompt = prompt_text(prompt);
         if !prompt.is_empty() && is_known(draft.config(), options, &neutral, &prompt) {
-            set(draft, Path::from(["agent", "system_prompt"]), Value::from(""))?;
+            set(
+                draft,
+                Path::from(["agent", "system_prompt"]),
+                Value::from(""),
+            )?;
         }
     }
     Ok(())
@@ -30,8 +38,15 @@ pub(super) fn personality(draft: &mut Draft<'_>, options: &Value) -> Result<(), 
 /// Whether a text is what a personality renders to: a built-in one, known by its digest, or one that the
 /// configuration defines itself.
 fn is_known(config: &Value, options: &Value, neutral: &[&str], prompt: &str) -> bool {
-    let own = [config.field("personalities"), section(config, "agent").and_then(|agent| agent.field("personalities"))];
-    let own = own.into_iter().flatten().filter_map(Value::as_map).flatten();
+    let own = [
+        config.field("personalities"),
+        section(config, "agent").and_then(|agent| agent.field("personalities")),
+    ];
+    let own = own
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_map)
+        .flatten();
     let mut defined: Vec<(String, &Value)> = Vec::new();
     for (name, definition) in own {
         let name = python_text(name).trim().to_lowercase();
@@ -40,13 +55,22 @@ fn is_known(config: &Value, options: &Value, neutral: &[&str], prompt: &str) -> 
             defined.push((name, definition));
         }
     }
-    if defined.iter().any(|(_, definition)| rendered(definition) == prompt) {
+    if defined
+        .iter()
+        .any(|(_, definition)| rendered(definition) == prompt)
+    {
         return true;
     }
     let digest = super::super::sha256(prompt.as_bytes());
-    let builtins = options.field("builtins").and_then(Value::as_map).unwrap_or_default();
+    let builtins = options
+        .field("builtins")
+        .and_then(Value::as_map)
+        .unwrap_or_default();
     builtins.iter().any(|(name, known)| {
-        known.as_str() == Some(&digest) && !defined.iter().any(|(own, _)| Some(own.as_str()) == name.as_str())
+        known.as_str() == Some(&digest)
+            && !defined
+                .iter()
+                .any(|(own, _)| Some(own.as_str()) == name.as_str())
     })
 }
 
@@ -59,8 +83,16 @@ fn rendered(definition: &Value) -> String {
         let value = definition.field(name).filter(|value| !is_empty(value))?;
         Some(format!("{title}{}", python_text(value)).trim().to_owned())
     };
-    let parts = [part("system_prompt", ""), part("tone", "Tone: "), part("style", "Style: ")];
-    let parts: Vec<String> = parts.into_iter().flatten().filter(|part| !part.is_empty()).collect();
+    let parts = [
+        part("system_prompt", ""),
+        part("tone", "Tone: "),
+        part("style", "Style: "),
+    ];
+    let parts: Vec<String> = parts
+        .into_iter()
+        .flatten()
+        .filter(|part| !part.is_empty())
+        .collect();
     parts.join("\n")
 }
 
@@ -73,7 +105,10 @@ fn prompt_text(value: &Value) -> String {
         Value::Null => String::new(),
         Value::List(items) => {
             let items = items.iter().map(|item| python_text(item).trim().to_owned());
-            items.filter(|item| !item.is_empty()).collect::<Vec<_>>().join("\n")
+            items
+                .filter(|item| !item.is_empty())
+                .collect::<Vec<_>>()
+                .join("\n")
         }
         other => python_text(other).trim().to_owned(),
     }

@@ -20,7 +20,10 @@ pub(super) fn user_plugins(draft: &mut Draft<'_>, _: &Value) -> Result<(), Failu
     let disabled = draft.config().get(&Path::from(["plugins", "disabled"]));
     let disabled = disabled.and_then(Value::as_list).unwrap_or_default();
     let installed = installed(draft)?;
-    let enabled = installed.into_iter().filter(|name| !disabled.contains(name)).collect();
+    let enabled = installed
+        .into_iter()
+        .filter(|name| !disabled.contains(name))
+        .collect();
     let value = Value::List(enabled);
     draft.edit_config(&Edit::Set { path, value })
 }
@@ -28,11 +31,16 @@ pub(super) fn user_plugins(draft: &mut Draft<'_>, _: &Value) -> Result<(), Failu
 /// The names of the installed plugins, in the order of their folders.
 fn installed(draft: &Draft<'_>) -> Result<Vec<Value>, Failure> {
     let view = draft.view;
-    let failed = |path: &str, error: std::io::Error| whole(path, format!("cannot read it: {error}"));
+    let failed =
+        |path: &str, error: std::io::Error| whole(path, format!("cannot read it: {error}"));
     let mut found = Vec::new();
     for name in view.names(FOLDER).map_err(|error| failed(FOLDER, error))? {
         let folder = format!("{FOLDER}/{name}");
-        if view.folder(&folder).map_err(|error| failed(&folder, error))? != Some(true) {
+        if view
+            .folder(&folder)
+            .map_err(|error| failed(&folder, error))?
+            != Some(true)
+        {
             continue;
         }
         for manifest in MANIFESTS {
@@ -50,5 +58,7 @@ fn installed(draft: &Draft<'_>) -> Result<Vec<Value>, Failure> {
 fn name_in(manifest: &[u8]) -> Option<Value> {
     let manifest = document::parse(Format::Yaml, manifest).ok()?;
     let name = manifest.value().field("name")?;
-    name.as_str().filter(|name| !name.is_empty()).map(Value::from)
+    name.as_str()
+        .filter(|name| !name.is_empty())
+        .map(Value::from)
 }

@@ -75,7 +75,10 @@ pub(super) fn custom_providers(draft: &mut Draft<'_>, _: &Value) -> Result<(), F
         if !matches!(entry, Value::Map(_)) {
             continue;
         }
-        if !["base_url", "url", "api"].into_iter().any(|key| entry.field(key).is_some_and(is_something)) {
+        if !["base_url", "url", "api"]
+            .into_iter()
+            .any(|key| entry.field(key).is_some_and(is_something))
+        {
             continue;
         }
         let name = match entry.field("name") {
@@ -116,7 +119,11 @@ fn is_something(value: &Value) -> bool {
 
 /// The key of an entry: its name in kebab case, else the host of its URL.
 fn key_of(name: &str, entry: &Value, position: usize) -> String {
-    let mut key = name.trim().to_lowercase().replace(' ', "-").replace(['(', ')'], "");
+    let mut key = name
+        .trim()
+        .to_lowercase()
+        .replace(' ', "-")
+        .replace(['(', ')'], "");
     while key.contains("--") {
         key = key.replace("--", "-");
     }
@@ -124,10 +131,15 @@ fn key_of(name: &str, entry: &Value, position: usize) -> String {
     if !key.is_empty() {
         return key.to_owned();
     }
-    let first = ["base_url", "url", "api"].into_iter().find_map(|key| entry.field(key).filter(|v| is_something(v)));
+    let first = ["base_url", "url", "api"]
+        .into_iter()
+        .find_map(|key| entry.field(key).filter(|v| is_something(v)));
     match first {
         Some(Value::Str(url)) => match Url::split(url) {
-            Some(url) => url.host().unwrap_or_else(|| "endpoint".to_owned()).replace('.', "-"),
+            Some(url) => url
+                .host()
+                .unwrap_or_else(|| "endpoint".to_owned())
+                .replace('.', "-"),
             None => format!("endpoint-{position}"),
         },
         _ => format!("endpoint-{position}"),
@@ -163,26 +175,45 @@ fn provider_of(entry: &Value, name: &str, key: &str) -> Option<Value> {
     };
     // A name that only repeats the key would say nothing.
     if !name.is_empty() {
-        let shown = Some(name.trim()).filter(|name| !name.is_empty()).unwrap_or(key);
+        let shown = Some(name.trim())
+            .filter(|name| !name.is_empty())
+            .unwrap_or(key);
         put("name", Some(Value::from(shown)));
     }
     for (name, keep) in KEPT {
         let value = field(name).and_then(keep);
         match *name {
-            "api_key" => put(name, value.filter(|key| !NO_KEY.iter().any(|no| key.as_str() == Some(no)))),
+            "api_key" => put(
+                name,
+                value.filter(|key| !NO_KEY.iter().any(|no| key.as_str() == Some(no))),
+            ),
             "models_discovered" => put(name, value.or_else(|| discovered(field("models")))),
             "key_env" => put(name, either(&field, name, "api_key_env").map(Value::from)),
             _ => put(name, value),
         }
     }
-    put("default_model", either(&field, "model", "default_model").map(Value::from));
-    put("transport", either(&field, "api_mode", "transport").map(|mode| Value::from(transport(mode))));
+    put(
+        "default_model",
+        either(&field, "model", "default_model").map(Value::from),
+    );
+    put(
+        "transport",
+        either(&field, "api_mode", "transport").map(|mode| Value::from(transport(mode))),
+    );
     Some(Value::Map(provider))
 }
 
 /// The first of two fields that says something, if that is text.
-fn either<'v>(field: &impl Fn(&str) -> Option<&'v Value>, first: &str, second: &str) -> Option<&'v str> {
-    trimmed(field(first).filter(|value| is_something(value)).or_else(|| field(second)))
+fn either<'v>(
+    field: &impl Fn(&str) -> Option<&'v Value>,
+    first: &str,
+    second: &str,
+) -> Option<&'v str> {
+    trimmed(
+        field(first)
+            .filter(|value| is_something(value))
+            .or_else(|| field(second)),
+    )
 }
 
 fn transport(mode: &str) -> &str {
@@ -195,13 +226,16 @@ fn transport(mode: &str) -> &str {
 fn base_url<'v>(field: &impl Fn(&str) -> Option<&'v Value>) -> Option<&'v str> {
     ["base_url", "url", "api"].into_iter().find_map(|key| {
         let url = trimmed(field(key))?;
-        let callable = Url::split(url).is_some_and(|url| !url.scheme.is_empty() && !url.authority.is_empty());
+        let callable =
+            Url::split(url).is_some_and(|url| !url.scheme.is_empty() && !url.authority.is_empty());
         (callable || has_placeholder(url)).then_some(url)
     })
 }
 
 fn has_placeholder(url: &str) -> bool {
-    url.split('{').skip(1).any(|rest| rest.find('}').is_some_and(|end| end > 0))
+    url.split('{')
+        .skip(1)
+        .any(|rest| rest.find('}').is_some_and(|end| end > 0))
 }
 
 /// The parts of a URL that matter here, split the way Python's `urlsplit` does.
@@ -216,7 +250,9 @@ impl<'u> Url<'u> {
         let url = url.trim_start_matches(|c: char| c <= ' ');
         let scheme = url.split_once(':').filter(|(scheme, _)| {
             scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-                && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+                && scheme
+                    .chars()
+                    .all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
         });
         let (scheme, rest) = scheme.unwrap_or(("", url));
         let authority = rest.strip_prefix("//").map_or("", |rest| {
@@ -226,7 +262,10 @@ impl<'u> Url<'u> {
     }
 
     fn host(&self) -> Option<String> {
-        let after_user = self.authority.rsplit_once('@').map_or(self.authority, |(_, host)| host);
+        let after_user = self
+            .authority
+            .rsplit_once('@')
+            .map_or(self.authority, |(_, host)| host);
         let host = match after_user.strip_prefix('[') {
             Some(address) => address.split(']').next().unwrap_or_default(),
             None => after_user.split(':').next().unwrap_or_default(),
@@ -277,7 +316,12 @@ fn mapping(value: &Value) -> Option<Value> {
 fn headers(value: &Value) -> Option<Value> {
     let entries = value.as_map()?.iter().filter(|(_, value)| !value.is_null());
     let entries: Vec<_> = entries
-        .map(|(key, value)| (Value::from(super::python_text(key)), Value::from(super::python_text(value))))
+        .map(|(key, value)| {
+            (
+                Value::from(super::python_text(key)),
+                Value::from(super::python_text(value)),
+            )
+        })
         .collect();
     (!entries.is_empty()).then_some(Value::Map(entries))
 }
@@ -295,7 +339,11 @@ fn models(value: &Value) -> Option<Value> {
     let found: Vec<(Value, Value)> = match value {
         Value::Map(entries) => {
             let is_mark = |key: &Value| matches!(key.as_str(), Some(DISCOVERED | EXPLICIT));
-            entries.iter().filter(|(key, _)| !is_mark(key)).cloned().collect()
+            entries
+                .iter()
+                .filter(|(key, _)| !is_mark(key))
+                .cloned()
+                .collect()
         }
         Value::List(items) => {
             let mut found: Vec<(Value, Value)> = Vec::new();
@@ -314,8 +362,14 @@ fn model(item: &Value) -> Option<(Value, Value)> {
     if let Some(id) = text(item) {
         return Some((id, Value::Map(Vec::new())));
     }
-    let id = item.field("id").and_then(text).or_else(|| item.field("name").and_then(text))?;
-    let rest = item.as_map()?.iter().filter(|(key, _)| !matches!(key.as_str(), Some("id" | "name")));
+    let id = item
+        .field("id")
+        .and_then(text)
+        .or_else(|| item.field("name").and_then(text))?;
+    let rest = item
+        .as_map()?
+        .iter()
+        .filter(|(key, _)| !matches!(key.as_str(), Some("id" | "name")));
     Some((id, Value::Map(rest.cloned().collect())))
 }
 
@@ -325,7 +379,8 @@ mod tests {
 
     #[test]
     fn a_key_is_the_name_or_the_host() {
-        let entry: Value = serde_json::from_str(r#"{"base_url":"https://u@Api.Example.com:8/v1"}"#).unwrap();
+        let entry: Value =
+            serde_json::from_str(r#"{"base_url":"https://u@Api.Example.com:8/v1"}"#).unwrap();
         assert_eq!(key_of(" My (Own)  LLM ", &entry, 0), "my-own-llm");
         assert_eq!(key_of("", &entry, 0), "api-example-com");
         assert_eq!(free_key(&["a".into(), "a-1".into()], "a", 1), "a-2");
@@ -335,7 +390,8 @@ mod tests {
     fn a_url_needs_a_scheme_and_a_host_or_a_placeholder() {
         let url = |text: &'static str| {
             let entry = Value::from([("base_url", Value::from(text))]);
-            base_url(&|name: &str| entry.field(name).cloned().map(|v| &*Box::leak(Box::new(v)))).is_some()
+            base_url(&|name: &str| entry.field(name).cloned().map(|v| &*Box::leak(Box::new(v))))
+                .is_some()
         };
         for (text, fits) in [
             ("https://h/v1", true),

@@ -26,7 +26,11 @@ pub(super) fn stt_model(draft: &mut Draft<'_>, options: &Value) -> Result<(), Fa
         Some(_) => true,
         None => !is_local && !model.is_null(),
     };
-    let target = if is_local { word(options, "local_section") } else { &provider };
+    let target = if is_local {
+        word(options, "local_section")
+    } else {
+        &provider
+    };
     // A provider of that name would be the very key that goes.
     if !fits || target == "model" {
         return remove(draft, old);
@@ -43,7 +47,10 @@ pub(super) fn stt_model(draft: &mut Draft<'_>, options: &Value) -> Result<(), Fa
 
 /// Whether the code that will read the file uses this model anyway.
 fn is_default(options: &Value, provider: &str, model: &Value, version: u32) -> bool {
-    let defaults = options.field("defaults").and_then(Value::as_list).unwrap_or_default();
+    let defaults = options
+        .field("defaults")
+        .and_then(Value::as_list)
+        .unwrap_or_default();
     defaults.iter().any(|default| {
         let since = default.field("since").and_then(Value::as_int).unwrap_or(0);
         default.field("provider").and_then(Value::as_str) == Some(provider)
@@ -80,12 +87,17 @@ pub(super) fn compression_summary(draft: &mut Draft<'_>, _: &Value) -> Result<()
         }
         let current = draft.config().get(&to);
         let is_set = match current {
-            Some(Value::Str(current)) => !current.is_empty() && !(name == "provider" && current == "auto"),
+            Some(Value::Str(current)) => {
+                !current.is_empty() && !(name == "provider" && current == "auto")
+            }
             Some(Value::Null | Value::Bool(false) | Value::Int(0)) | None => false,
             Some(_) => true,
         };
         let kept_as_is = value.as_str() == Some(&text);
-        moves.push((from, (!is_set).then(|| (to, text, current.is_none() && kept_as_is))));
+        moves.push((
+            from,
+            (!is_set).then(|| (to, text, current.is_none() && kept_as_is)),
+        ));
     }
     for (from, target) in moves {
         match target {
@@ -114,7 +126,9 @@ pub(super) fn delegation_cap(draft: &mut Draft<'_>, options: &Value) -> Result<(
     let current = delegation.field("max_concurrent_children");
     let limit = current.and_then(whole_number).unwrap_or(cap);
     let raised = whole_number(old).filter(|old| *old > cap && *old > limit);
-    let implied = current.is_none() && raised == Some(option("default")) && i64::from(draft.to) >= option("default_since");
+    let implied = current.is_none()
+        && raised == Some(option("default"))
+        && i64::from(draft.to) >= option("default_since");
     let target = Path::from(["delegation", "max_concurrent_children"]);
     if let Some(raised) = raised
         && !implied
@@ -129,7 +143,10 @@ fn whole_number(value: &Value) -> Option<i64> {
     match value {
         Value::Int(number) => Some(*number),
         Value::Bool(truth) => Some(i64::from(*truth)),
-        #[expect(clippy::cast_possible_truncation, reason = "a fraction is cut off on purpose")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "a fraction is cut off on purpose"
+        )]
         Value::Float(number) if number.is_finite() => Some(*number as i64),
         other => trimmed(Some(other)).and_then(|text| text.parse().ok()),
     }

@@ -27,7 +27,10 @@ fn without_section(text: &str, heading: &str) -> Option<String> {
         if content.trim_start_matches('\u{feff}') == heading && line.ends_with('\n') {
             inside = true;
             found = true;
-            while kept.last().is_some_and(|line| line.trim_end_matches(['\r', '\n']).is_empty()) {
+            while kept
+                .last()
+                .is_some_and(|line| line.trim_end_matches(['\r', '\n']).is_empty())
+            {
                 kept.pop();
             }
             continue;
@@ -54,8 +57,14 @@ mod tests {
     fn only_the_section_goes() {
         let heading = "## Old";
         let cut = |text: &str| without_section(text, heading);
-        assert_eq!(cut("a\n\n## Old\nb\n### c\nd\n\n## New\ne\n").as_deref(), Some("a\n\n## New\ne\n"));
-        assert_eq!(cut("a\r\n\r\n\r\n## Old \r\nb\r\n").as_deref(), Some("a\r\n"));
+        assert_eq!(
+            cut("a\n\n## Old\nb\n### c\nd\n\n## New\ne\n").as_deref(),
+            Some("a\n\n## New\ne\n")
+        );
+        assert_eq!(
+            cut("a\r\n\r\n\r\n## Old \r\nb\r\n").as_deref(),
+            Some("a\r\n")
+        );
         assert_eq!(cut("## Old\nb\n## New\n").as_deref(), Some("## New\n"));
         assert_eq!(cut("### Old\nb\n"), None);
         assert_eq!(cut("a ## Old\nb\n"), None);

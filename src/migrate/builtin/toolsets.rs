@@ -20,8 +20,12 @@ pub(super) fn connections(draft: &mut Draft<'_>, options: &Value) -> Result<(), 
     for (platform, list) in saved {
         let Some(list) = list.as_list() else { continue };
         // A list that names only whole sets inherits every toolset of theirs.
-        let names_one = list.iter().any(|item| explicit.contains(&python_text(item).as_str()));
-        let offered = known.and_then(|known| known.step(&platform.to_key())).and_then(Value::as_list);
+        let names_one = list
+            .iter()
+            .any(|item| explicit.contains(&python_text(item).as_str()));
+        let offered = known
+            .and_then(|known| known.step(&platform.to_key()))
+            .and_then(Value::as_list);
         if has(list) || !names_one || offered.is_some_and(has) {
             continue;
         }
@@ -42,10 +46,19 @@ pub(super) fn connections(draft: &mut Draft<'_>, options: &Value) -> Result<(), 
 fn names_in(value: &Value) -> Vec<String> {
     match value {
         Value::List(items) => items.iter().map(python_text).collect(),
-        Value::Str(text) => match text.trim().strip_prefix('[').and_then(|text| text.strip_suffix(']')) {
+        Value::Str(text) => match text
+            .trim()
+            .strip_prefix('[')
+            .and_then(|text| text.strip_suffix(']'))
+        {
             Some(inside) => {
-                let names = inside.split(',').map(|name| name.trim().trim_matches(['"', '\'']));
-                names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
+                let names = inside
+                    .split(',')
+                    .map(|name| name.trim().trim_matches(['"', '\'']));
+                names
+                    .filter(|name| !name.is_empty())
+                    .map(str::to_owned)
+                    .collect()
             }
             None => vec![text.clone()],
         },
