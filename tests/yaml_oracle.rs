@@ -9,7 +9,13 @@
     clippy::disallowed_methods,
     reason = "a test starts the oracle and is told where it is"
 )]
-#![allow(clippy::print_stderr, clippy::cast_possible_truncation, missing_docs)]
+#![allow(
+    clippy::print_stderr,
+    clippy::expect_used,
+    clippy::unwrap_used,
+    missing_docs,
+    reason = "a test says what it skipped, and panics where it fails"
+)]
 
 #[path = "support/documents.rs"]
 mod documents;
