@@ -3,10 +3,10 @@
 use super::super::ops::{Draft, Failure, at};
 use super::{Edit, Path, Value, remove, trimmed};
 
-/// What a field's value must be to be kept, and what it becomes.
+/// What a field must be to be kept, and what it becomes.
 type Keep = fn(&Value) -> Option<Value>;
 
-/// Fields that keep their name, and what each must be to be kept.
+/// Fields that keep their name.
 const KEPT: &[(&str, Keep)] = &[
     ("api_key", text),
     ("key_env", text),
