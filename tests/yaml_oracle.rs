@@ -17,6 +17,14 @@
     reason = "a test says what it skipped, and panics where it fails"
 )]
 
+/// Says that something was not tested, past the capture of the test harness.
+macro_rules! skipped {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($text)*);
+    }};
+}
+
 #[path = "support/documents.rs"]
 mod documents;
 
@@ -198,7 +206,7 @@ fn compare(name: &str, cases: &[Case], strict: bool) {
         match ask(variable, kind, cases) {
             Some(found) => answers.push(found),
             None => {
-                eprintln!("SKIPPED: {name} against {kind}: {variable} names no virtual environment")
+                skipped!("SKIPPED: {name} against {kind}: {variable} names no virtual environment")
             }
         }
     }
@@ -467,7 +475,7 @@ fn env_files_are_read_and_edited_as_python_dotenv_reads_them() {
         }
     }
     let Some(answers) = ask("UPDATE_ORACLE_019", "dotenv", &cases) else {
-        eprintln!("SKIPPED: .env files: UPDATE_ORACLE_019 names no virtual environment");
+        skipped!("SKIPPED: .env files: UPDATE_ORACLE_019 names no virtual environment");
         return;
     };
     let wrong: Vec<String> = cases
@@ -498,7 +506,7 @@ fn env_files_are_read_and_edited_as_python_dotenv_reads_them() {
 #[test]
 fn real_configurations_are_read_and_edited() {
     let Ok(folder) = std::env::var("UPDATE_REAL_CONFIGS") else {
-        eprintln!("SKIPPED: real configurations: UPDATE_REAL_CONFIGS names no folder");
+        skipped!("SKIPPED: real configurations: UPDATE_REAL_CONFIGS names no folder");
         return;
     };
     let mut rng = rng(4);
