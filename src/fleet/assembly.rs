@@ -438,9 +438,8 @@ impl<'a> Assembly<'a> {
             let Some(asked) = ask_unit(self.app, unit, uid) else {
                 continue;
             };
-            let running = !matches!(unit.active_state.as_str(), "inactive" | "failed");
-            let wanted = unit.is_enabled() && unit.load_state != "masked";
-            if name.contains("@.") || !(running || wanted) {
+            // One that nobody enabled is no row of a plan, and still says which install serves its homes.
+            if name.contains("@.") || unit.load_state == "masked" {
                 continue;
             }
             let key = Key::Unit(*manager, name.clone());

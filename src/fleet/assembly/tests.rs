@@ -267,14 +267,14 @@ fn one_process_that_serves_many_homes_is_one_row() {
 }
 
 #[test]
-fn units_without_a_process_are_rows_where_somebody_wants_them_to_run() {
+fn units_without_a_process_are_slots_and_templates_are_none() {
     for (active, file_state, expected) in [
         ("failed", "enabled", 1),
         ("inactive", "enabled", 1),
         ("activating", "disabled", 1),
         ("active", "", 1),
-        ("failed", "disabled", 0),
-        ("inactive", "static", 0),
+        ("failed", "disabled", 1),
+        ("inactive", "static", 1),
         ("inactive", "linked", 1),
     ] {
         let answer = Surveyed {
