@@ -205,7 +205,8 @@ fn a_command_that_hangs_is_ended_at_its_limit() {
     order.row.limit = Duration::from_millis(300);
     let began = Instant::now();
     let seen = perform(order);
-    assert!(began.elapsed() < Duration::from_secs(3));
+    // It would sleep for ten minutes; the rest is a busy machine.
+    assert!(began.elapsed() < Duration::from_secs(30));
     let program = String::from("/bin/sleep");
     let status = None;
     assert_eq!(seen.call, Call::Ran { program, status });

@@ -12,21 +12,21 @@
 //! failure before it puts back what was written. The caller holds the lock of every home that it commits
 //! or restores, and has a durable snapshot before it commits.
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
-use std::io;
+mod folder;
+
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{Catalog, Evaluation, FileChange, HomeOutcome, HomeView, evaluate};
+use super::{Catalog, Evaluation, FileChange, HomeOutcome, evaluate};
 use crate::app::App;
 use crate::document::MAX_BYTES;
 use crate::document::write::{Folder, Original, WriteError, Written};
 use crate::error::{Error, Kind, Result};
 use crate::helper::Task;
 use crate::world::World;
+pub use folder::HomeFolder;
 
 /// Files of one home together are not larger in one message.
 const FETCH_LIMIT: usize = 12 << 20;
@@ -172,7 +172,9 @@ impl Task for Evaluate {
     fn perform(self, _: &World, _: &mut dyn FnMut(()) -> Result<()>) -> Result<Vec<Evaluation>> {
         let catalog = Catalog::load(&self.app, &self.site_steps)?;
         let homes = self.homes.par_iter();
-        Ok(homes.map(|target| look(&self.app, &catalog, target)).collect())
+        Ok(homes
+            .map(|target| look(&self.app, &catalog, target))
+            .collect())
     }
 }
 
@@ -180,7 +182,11 @@ impl Task for Evaluate {
 fn look(app: &App, catalog: &Catalog, target: &HomeTarget) -> Evaluation {
     let mut evaluation = match HomeFolder::open(target) {
         Ok(Some(home)) => evaluate(app, catalog, &home, target.expected).0,
-        Ok(None) => Evaluation::new(HomeOutcome::Unconfigured, "there is no folder", target.expected),
+        Ok(None) => Evaluation::new(
+            HomeOutcome::Unconfigured,
+            "there is no folder",
+            target.expected,
+        ),
         Err(reason) => Evaluation::new(HomeOutcome::Invalid, reason, target.expected),
     };
     evaluation.id.clone_from(&target.id);
@@ -198,7 +204,11 @@ impl Task for Fetch {
                 Ok(files) => (files, None),
                 Err(reason) => (Vec::new(), Some(reason)),
             };
-            tell(Fetched { id: target.id, files, error })?;
+            tell(Fetched {
+                id: target.id,
+                files,
+                error,
+            })?;
         }
         Ok(())
     }
@@ -209,11 +219,17 @@ fn fetch(target: &HomeTarget, files: &[String]) -> std::result::Result<Vec<Fetch
     let mut found = Vec::new();
     let mut left = FETCH_LIMIT;
     for path in files {
-        let original = home.folder.read(Path::new(path), MAX_BYTES).map_err(|error| error.to_string())?;
+        let original = home
+            .folder
+            .read(Path::new(path), MAX_BYTES)
+            .map_err(|error| error.to_string())?;
         let Some(original) = original else { continue };
-        left = left
-            .checked_sub(original.bytes.len())
-            .ok_or_else(|| format!("the files of {} are too large for a snapshot", target.path.display()))?;
+        left = left.checked_sub(original.bytes.len()).ok_or_else(|| {
+            format!(
+                "the files of {} are too large for a snapshot",
+                target.path.display()
+            )
+        })?;
         found.push(FetchedFile {
             path: path.clone(),
             mode: original.mode,
@@ -291,21 +307,36 @@ fn commit(
     files: &[FileChange],
     dirs: &[String],
 ) -> std::result::Result<(), Failed> {
-    let home = open(target).map_err(|reason| Failed { outcome: HomeOutcome::Conflict, reason })?;
+    let home = open(target).map_err(|reason| Failed {
+        outcome: HomeOutcome::Conflict,
+        reason,
+    })?;
     let (now, after) = evaluate(app, catalog, &home, target.expected);
     match now.outcome {
         HomeOutcome::Migrated if now.files == files && now.dirs == dirs => {}
         HomeOutcome::ReadOnly => {
-            return Err(Failed { outcome: HomeOutcome::ReadOnly, reason: now.reason });
+            return Err(Failed {
+                outcome: HomeOutcome::ReadOnly,
+                reason: now.reason,
+            });
         }
         HomeOutcome::Migrated => {
             let reason = "it changed since it was planned".to_owned();
-            return Err(Failed { outcome: HomeOutcome::Conflict, reason });
+            return Err(Failed {
+                outcome: HomeOutcome::Conflict,
+                reason,
+            });
         }
         other => {
-            let reason = format!("it changed since it was planned, and is {other} now: {}", now.reason);
+            let reason = format!(
+                "it changed since it was planned, and is {other} now: {}",
+                now.reason
+            );
             let reason = reason.trim_end_matches(": ").to_owned();
-            return Err(Failed { outcome: HomeOutcome::Conflict, reason });
+            return Err(Failed {
+                outcome: HomeOutcome::Conflict,
+                reason,
+            });
         }
     }
     let originals = home.originals.into_inner();
@@ -313,7 +344,9 @@ fn commit(
     for dir in &now.dirs {
         home.folder.make_dir(Path::new(dir))?;
     }
-    let files = after.into_iter().map(|(path, bytes)| (originals.get(&path), path, bytes));
+    let files = after
+        .into_iter()
+        .map(|(path, bytes)| (originals.get(&path), path, bytes));
     let mut writes = Vec::new();
     for (original, path, bytes) in files {
         let original = original.ok_or_else(|| Failed {
@@ -325,8 +358,15 @@ fn commit(
     write_all(app, &home.folder, writes)
 }
 
-fn restore(app: &App, target: &HomeTarget, files: &[RestoreFile]) -> std::result::Result<(), Failed> {
-    let conflict = |reason: String| Failed { outcome: HomeOutcome::Conflict, reason };
+fn restore(
+    app: &App,
+    target: &HomeTarget,
+    files: &[RestoreFile],
+) -> std::result::Result<(), Failed> {
+    let conflict = |reason: String| Failed {
+        outcome: HomeOutcome::Conflict,
+        reason,
+    };
     let home = open(target).map_err(conflict)?;
     let mut originals = Vec::new();
     for file in files {
@@ -387,128 +427,15 @@ impl From<WriteError> for Failed {
             WriteError::Changed { .. } => HomeOutcome::Conflict,
             WriteError::Refused { .. } | WriteError::Io { .. } => HomeOutcome::Failed,
         };
-        Self { outcome, reason: error.to_string() }
+        Self {
+            outcome,
+            reason: error.to_string(),
+        }
     }
-}
-
-/// A home on disk, held open.
-#[derive(Debug)]
-pub struct HomeFolder {
-    folder: Folder,
-    within: Option<PathBuf>,
-    originals: RefCell<BTreeMap<String, Original>>,
 }
 
 fn open(target: &HomeTarget) -> std::result::Result<HomeFolder, String> {
     HomeFolder::open(target)?.ok_or_else(|| format!("{} is not there", target.path.display()))
-}
-
-impl HomeFolder {
-    /// Opens a home; `None` if there is no such folder.
-    ///
-    /// # Errors
-    /// When it cannot be opened, or lies outside of what its owner controls.
-    pub fn open(target: &HomeTarget) -> std::result::Result<Option<Self>, String> {
-        let shown = target.path.display();
-        let path = match std::fs::canonicalize(&target.path) {
-            Ok(path) => path,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(format!("cannot open {shown}: {error}")),
-        };
-        let within = match &target.within {
-            None => None,
-            Some(tree) => Some(std::fs::canonicalize(tree).map_err(|error| format!("cannot open {}: {error}", tree.display()))?),
-        };
-        if let Some(tree) = &within
-            && !path.starts_with(tree)
-        {
-            return Err(format!("{shown} leads out of {}", tree.display()));
-        }
-        let mut folder = Folder::open(&path).map_err(|error| error.to_string())?;
-        if let Some(tree) = &within {
-            folder = folder.within(tree);
-        }
-        Ok(Some(Self { folder, within, originals: RefCell::default() }))
-    }
-
-    /// Where a path of the home really is, if its owner controls it.
-    fn real(&self, path: &str) -> io::Result<Option<PathBuf>> {
-        let real = match std::fs::canonicalize(self.folder.path().join(path)) {
-            Ok(real) => real,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        match &self.within {
-            Some(tree) if !real.starts_with(tree) => {
-                Err(io::Error::other(format!("a link to {}, out of {}", real.display(), tree.display())))
-            }
-            _ => Ok(Some(real)),
-        }
-    }
-}
-
-impl HomeView for HomeFolder {
-    fn read(&self, file: &str) -> io::Result<Option<Vec<u8>>> {
-        let path = Path::new(file);
-        // A folder of the home may be a link: what is read in it is only looked at, never written.
-        let linked = match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-            Some(parent) => {
-                let real = self.real(&parent.to_string_lossy())?;
-                real.filter(|real| *real != self.folder.path().join(parent))
-            }
-            None => None,
-        };
-        if let (Some(real), Some(name)) = (linked, path.file_name()) {
-            let mut folder = Folder::open(&real).map_err(io::Error::other)?;
-            if let Some(tree) = &self.within {
-                folder = folder.within(tree);
-            }
-            let found = folder.read(Path::new(name), MAX_BYTES).map_err(io::Error::other)?;
-            return Ok(found.map(|original| original.bytes));
-        }
-        let original = self.folder.read(path, MAX_BYTES).map_err(|error| io::Error::other(error.reason))?;
-        Ok(original.map(|original| {
-            let bytes = original.bytes.clone();
-            self.originals.borrow_mut().insert(file.to_owned(), original);
-            bytes
-        }))
-    }
-
-    fn names(&self, folder: &str) -> io::Result<Vec<String>> {
-        let Some(path) = self.real(folder)? else {
-            return Ok(Vec::new());
-        };
-        let entries = match std::fs::read_dir(path) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Ok(Vec::new()),
-            Err(error) => return Err(error),
-        };
-        let mut names = Vec::new();
-        for entry in entries {
-            // A name that is not UTF-8 cannot stand in a configuration.
-            names.extend(entry?.file_name().into_string());
-        }
-        names.sort();
-        Ok(names)
-    }
-
-    fn folder(&self, path: &str) -> io::Result<Option<bool>> {
-        match std::fs::metadata(self.folder.path().join(path)) {
-            Ok(found) => Ok(Some(found.is_dir())),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) if error.kind() == io::ErrorKind::NotADirectory => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    fn unwritable(&self, path: &str) -> Option<String> {
-        let originals = self.originals.borrow();
-        let checked = match originals.get(path) {
-            Some(original) => self.folder.writable(original),
-            None => self.folder.creatable(Path::new(path)),
-        };
-        checked.err().map(|error| error.to_string())
-    }
 }
 
 /// Bytes as hexadecimal text: twice as long as they are, whatever they hold.
@@ -519,9 +446,15 @@ mod hexadecimal {
         serializer.serialize_str(&super::super::hex(bytes))
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<u8>, D::Error> {
         let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-        let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+        let digit = |byte: u8| {
+            char::from(byte)
+                .to_digit(16)
+                .and_then(|digit| u8::try_from(digit).ok())
+        };
         let pairs = text.as_bytes().chunks(2);
         pairs
             .map(|pair| match pair {

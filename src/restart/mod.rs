@@ -18,6 +18,7 @@ use crate::helper::Task;
 use crate::world::World;
 
 pub mod command;
+pub mod escape;
 mod rows;
 mod scene;
 pub mod signal;

@@ -21,6 +21,7 @@ use crate::plan::decide::{Decision, RuntimeOutcome};
 use crate::plan::{Owed, PlannedRuntime, blocks};
 use crate::receipt::text::{Style, render};
 use crate::receipt::{Debt, Host, Invoker, Receipt, SCHEMA, Tool, Verdict, VerdictOutcome, rows};
+use crate::restart::escape;
 use crate::state::{Lock, receipts};
 use crate::verify::reconcile::{Outcome, Settled, reconcile};
 use crate::{screen, world};
@@ -43,13 +44,13 @@ pub fn run(session: &Session) -> Result<u8> {
     let (history, owed) = owed(session)?;
 
     session.ui.tell("inventory");
-    let first = look_until_settled(session, &owed)?;
+    let (first, moved) = look_from_outside(session, &owed)?;
     let mut receipt = open(session, &first, &run_id);
     receipt.parent = session.state.latest_digest()?;
     receipt.tool.sha256 = std::fs::read("/proc/self/exe")
         .ok()
         .map(|bytes| receipts::digest(&bytes));
-    receipt.notes.extend(history);
+    receipt.notes.extend(history.into_iter().chain(moved));
     receipt.debts = debts(&first, &owed, &run_id);
     let write = |receipt: &Receipt| write(session, receipt, &lock);
     if let Some(refusal) = refusal(&first) {
@@ -86,6 +87,27 @@ pub fn run(session: &Session) -> Result<u8> {
         let _ = signal_hook::low_level::emulate_default_handler(signal);
     }
     Ok(receipt.verdict.exit_status.unwrap_or(1))
+}
+
+/// Looks at the fleet; where this run was started from inside a runtime that it would restart, it first
+/// moves out of that runtime's control group, which the restart empties.
+fn look_from_outside(session: &Session, owed: &[Owed]) -> Result<(Look, Option<String>)> {
+    let first = look_until_settled(session, owed)?;
+    if !first.plan.is_enclosed(session.world.pid) {
+        return Ok((first, None));
+    }
+    match escape::leave(&session.world) {
+        Ok(group) => {
+            let note = format!("this run was started from inside a runtime, and moved to {group}");
+            Ok((look_until_settled(session, owed)?, Some(note)))
+        }
+        Err(error) => Ok((
+            first,
+            Some(format!(
+                "this run cannot leave the runtime that it was started from: {error}"
+            )),
+        )),
+    }
 }
 
 /// A first signal is remembered, and the run comes to a true end; a second one ends it at once.

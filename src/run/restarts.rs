@@ -186,7 +186,11 @@ fn job(session: &Session, look: &Look, index: usize) -> Option<Job> {
         .filter(|home| runtime.homes.contains(&home.home.id))
         .map(|home| home.home.path.clone())
         .collect();
-    let row = planned.mechanism.clone()?;
+    let mut row = planned.mechanism.clone()?;
+    if runtime.is_ancestor {
+        // It would finish its work only after us: we may be that work.
+        row.drain = None;
+    }
     let limit = budget(&row, runtime.unit.as_ref()).min(session.left());
     let profile = look
         .plan

@@ -97,7 +97,7 @@ fn it_does_not_matter_which_home_of_a_fleet_is_named() {
         ids.sort_unstable();
         ids
     };
-    let from_root = ids(&[root.clone()]);
+    let from_root = ids(std::slice::from_ref(&root));
     assert_eq!(from_root.len(), 9);
     for paths in [
         vec![root.join("profiles/good1")],

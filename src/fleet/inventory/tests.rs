@@ -11,7 +11,7 @@ fn a_star_is_one_folder() {
     let pattern = format!("{}/*/.hermes", folder.path().display());
     let expected = ["a/.hermes", "b/.hermes"].map(|path| folder.path().join(path));
     assert_eq!(expand(&pattern), expected);
-    assert_eq!(expand("/no/such/*/place"), [PathBuf::new(); 0]);
+    assert!(expand("/no/such/*/place").is_empty());
 }
 
 #[test]
@@ -22,9 +22,9 @@ fn a_units_user_is_a_name_a_number_or_root() {
         name: "ann".into(),
         home: "/home/ann".into(),
     };
-    assert_eq!(uid_of_unit(&[ann.clone()], "ann"), Some(1001));
-    assert_eq!(uid_of_unit(&[ann.clone()], "1002"), Some(1002));
-    assert_eq!(uid_of_unit(&[ann.clone()], ""), Some(0));
+    assert_eq!(uid_of_unit(std::slice::from_ref(&ann), "ann"), Some(1001));
+    assert_eq!(uid_of_unit(std::slice::from_ref(&ann), "1002"), Some(1002));
+    assert_eq!(uid_of_unit(std::slice::from_ref(&ann), ""), Some(0));
     assert_eq!(uid_of_unit(&[ann], "nobody-here"), None);
 }
 
