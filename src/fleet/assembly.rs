@@ -326,7 +326,14 @@ impl<'a> Assembly<'a> {
             unreadable.push(String::from("its environment may not be read"));
         }
         let served = self.served.get(&key);
+        let lock = self.locked_home(main);
+        if let Some(home) = lock.filter(|home| main.foreign && !homes.contains(home)) {
+            homes.push(home);
+        }
         let home_evidence = match served {
+            None if main.foreign && !homes.is_empty() => {
+                String::from("the lock that it holds, from another namespace")
+            }
             Some(served) => served.evidence.clone(),
             None if main.foreign => {
                 String::from("it lives in another namespace, where paths mean other things")
@@ -412,6 +419,13 @@ impl<'a> Assembly<'a> {
                     report.state.is_some(),
                 )
             })
+    }
+
+    /// The home whose lock a process holds by the kernel's word, whatever its own paths mean.
+    fn locked_home(&self, one: &Seen) -> Option<String> {
+        let report = self.report_of(one).filter(|report| report.holds_lock)?;
+        let home = self.homes.iter().find(|home| home.path == report.home)?;
+        Some(home.id.clone())
     }
 
     /// Whether we run inside of the unit that would be restarted.

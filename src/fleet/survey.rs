@@ -451,17 +451,9 @@ fn foreign_holder(app: &App, home: &Home, held: &[FileLock]) -> Option<String> {
         let rules = kind.self_report.as_ref()?;
         std::fs::metadata(home.path.join(rules.lock_file.as_deref()?)).ok()
     });
-    let ids: Vec<_> = files
-        .map(|meta| {
-            (
-                rustix::fs::major(meta.dev()),
-                rustix::fs::minor(meta.dev()),
-                meta.ino(),
-            )
-        })
-        .collect();
+    let files: Vec<_> = files.map(|meta| (meta.dev(), meta.ino())).collect();
     held.iter()
-        .filter(|lock| ids.contains(&(lock.device.0, lock.device.1, lock.inode)))
+        .filter(|lock| files.iter().any(|(dev, ino)| lock.is_on(*dev, *ino)))
         .find(|lock| procfs::is_foreign(lock.pid).unwrap_or(false))
         .map(|lock| format!("process {} in another namespace holds its lock", lock.pid))
 }

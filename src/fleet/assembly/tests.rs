@@ -570,3 +570,19 @@ fn a_runtime_that_we_run_inside_of_says_so() {
         .collect();
     assert_eq!(ancestors, [false, true]);
 }
+
+#[test]
+fn a_container_that_holds_a_homes_lock_serves_that_home() {
+    let mut one = seen(110, "/v/bin/hermes gateway run", "/", &[(5, "unshare")]);
+    one.foreign = true;
+    let answer = Surveyed {
+        homes: vec![home("work", 1, 1001)],
+        reports: vec![report(110, "work")],
+        ..Surveyed::default()
+    };
+    let found = inventory(gathered(vec![one.clone()], answer));
+    assert_eq!(found.runtimes[0].homes, ["work"]);
+    assert!(found.runtimes[0].foreign_namespace);
+    let unknown = inventory(gathered(vec![one], Surveyed::default()));
+    assert!(unknown.runtimes[0].homes.is_empty());
+}
