@@ -167,6 +167,7 @@ pub(super) fn unreached(error: &str, message: String) -> Observation {
         survivors: Vec::new(),
         self_after: None,
         settled_ms: 0,
+        began_at_nanos: 0,
         waited_ms: 0,
         at_limit: false,
         notes: Vec::new(),

@@ -22,6 +22,7 @@ use crate::ui::{Format, Ui};
 use crate::world::{Account, World};
 
 pub mod apply;
+pub mod complete;
 pub mod generate;
 pub mod helper;
 pub mod look;
@@ -312,8 +313,15 @@ pub fn main() -> ExitCode {
 }
 
 fn dispatch(world: World, ui: Ui, cli: &Cli) -> std::result::Result<u8, (Ui, Error)> {
-    if let Some(Command::Generate { what }) = &cli.command {
-        return generate::run(&ui, what).map_err(|error| (ui, error));
+    match &cli.command {
+        Some(Command::Generate { what }) => {
+            return generate::run(&ui, what).map_err(|error| (ui, error));
+        }
+        Some(Command::Complete { names }) => {
+            let state_dir = cli.common.state_dir.as_deref();
+            return Ok(complete::run(&world, &ui, state_dir, *names));
+        }
+        _ => {}
     }
     let look = Ui::new(&world, ui.format, cli.common.color, ui.quiet, ui.verbose);
     let session = Session::new(world, ui, &cli.common, &cli.run).map_err(|error| (look, error))?;
@@ -323,10 +331,12 @@ fn dispatch(world: World, ui: Ui, cli: &Cli) -> std::result::Result<u8, (Ui, Err
         Some(Command::Plan(flags)) => plan::run(&session, flags.check),
         Some(Command::Status) => status::run(&session),
         Some(Command::Receipt { what }) => receipt::run(&session, what),
-        Some(Command::Mechanisms { explain }) => mechanisms::run(&session, *explain),
+        Some(Command::Mechanisms { explain, unit }) => {
+            mechanisms::run(&session, *explain, unit.as_deref())
+        }
         Some(Command::Migrations { what }) => migrations::run(&session, what),
         Some(Command::Rehearse) => rehearse::run(&session),
-        Some(Command::Generate { .. }) => Ok(0),
+        Some(Command::Generate { .. } | Command::Complete { .. }) => Ok(0),
     };
     answer.map_err(|error| (session.ui, error))
 }

@@ -18,7 +18,8 @@ pub fn run(session: &Session, what: &ReceiptCommand) -> Result<u8> {
             session.ui.report(&schema, || format!("{text}\n"));
         }
         ReceiptCommand::List => list(session)?,
-        ReceiptCommand::Show { run } => {
+        ReceiptCommand::Merge { .. } => {}
+        ReceiptCommand::Show { run, .. } => {
             let value = session.state.read_receipt(run)?.ok_or_else(|| {
                 Error::new(
                     Kind::Input,
