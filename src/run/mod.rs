@@ -27,8 +27,10 @@ pub mod generate;
 pub mod helper;
 pub mod look;
 pub mod mechanisms;
+pub mod metrics;
 pub mod migrate;
 pub mod migrations;
+pub mod notify;
 pub mod plan;
 pub mod receipt;
 pub mod rehearse;
@@ -79,6 +81,8 @@ pub struct Session {
     pub patience: Duration,
     /// What starts the run.
     pub trigger: Trigger,
+    /// Where the result is written as metrics.
+    pub metrics_file: Option<PathBuf>,
     /// Only these homes, if any are named.
     pub only_homes: Vec<PathBuf>,
     /// Only these profiles, if any are named.
@@ -134,6 +138,11 @@ impl Session {
             deadline: Instant::now() + deadline,
             patience: limit(run.lock_timeout, defaults.lock_timeout).unwrap_or(usual_patience),
             trigger: run.trigger,
+            metrics_file: run
+                .metrics_file
+                .as_ref()
+                .or(defaults.metrics_file.as_ref())
+                .map(|file| world.cwd.join(file)),
             only_homes: common
                 .home
                 .iter()
@@ -172,6 +181,39 @@ impl Session {
                 .collect(),
             runtimes: true,
             limit: ASK_LIMIT.min(self.left()),
+        }
+    }
+
+    /// Tells a stage of a run: a person with `--verbose`, and the service manager that started it.
+    pub fn stage(&self, text: &str) {
+        self.ui.tell(text);
+        notify::stage(&self.world, text);
+    }
+
+    /// Writes the metrics of a run, and tells the service manager how it ended. What cannot be told is a
+    /// warning.
+    pub fn publish(&self, receipt: &crate::receipt::Receipt) {
+        if let Some(file) = &self.metrics_file
+            && let Err(error) = metrics::write(file, receipt)
+        {
+            self.ui.warn(&error.to_string());
+        }
+        notify::stage(&self.world, receipt.verdict.outcome.word());
+    }
+
+    /// The same for a run that ended before it had a receipt; another run's word is left as it is.
+    fn publish_failure(&self, error: &Error) {
+        notify::stage(&self.world, &error.to_string());
+        let Some(file) = self.metrics_file.as_ref() else {
+            return;
+        };
+        // Another run is at work, or a refusal has its receipt: both wrote or will write for themselves.
+        if matches!(error.kind(), Kind::Locked | Kind::Refused) {
+            return;
+        }
+        let status = error.kind().exit_status();
+        if let Err(error) = metrics::write_failure(file, &self.app.name, status) {
+            self.ui.warn(&error.to_string());
         }
     }
 
@@ -327,7 +369,9 @@ fn dispatch(world: World, ui: Ui, cli: &Cli) -> std::result::Result<u8, (Ui, Err
     let session = Session::new(world, ui, &cli.common, &cli.run).map_err(|error| (look, error))?;
     let answer = match &cli.command {
         None | Some(Command::Apply) if cli.run.dry_run => plan::run(&session, false),
-        None | Some(Command::Apply) => apply::run(&session),
+        None | Some(Command::Apply) => {
+            apply::run(&session).inspect_err(|error| session.publish_failure(error))
+        }
         Some(Command::Plan(flags)) => plan::run(&session, flags.check),
         Some(Command::Status) => status::run(&session),
         Some(Command::Receipt { what }) => receipt::run(&session, what),
