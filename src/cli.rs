@@ -134,6 +134,9 @@ pub enum ReceiptCommand {
         /// Their receipts
         #[arg(value_name = "RECEIPT", required = true)]
         receipts: Vec<PathBuf>,
+        /// A receipt of a run that began longer ago proves nothing
+        #[arg(long, value_name = "TIME")]
+        max_age: Option<Limit>,
         /// Write it as one self-contained web page, too
         #[arg(long, value_name = "PAGE")]
         html: Option<PathBuf>,

@@ -17,6 +17,8 @@ use crate::fleet::Incarnation;
 use crate::migrate::HomeOutcome;
 use crate::plan::decide::RuntimeOutcome;
 
+pub mod html;
+pub mod merge;
 pub mod rows;
 pub mod text;
 
