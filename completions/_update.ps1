@@ -275,6 +275,7 @@ Register-ArgumentCompleter -Native -CommandName 'update' -ScriptBlock {
         }
         'update;receipt;merge' {
             [CompletionResult]::new('--inventory', '--inventory', [CompletionResultType]::ParameterName, 'The machines that must be there: one name a line, or an inventory of Ansible (INI or JSON)')
+            [CompletionResult]::new('--max-age', '--max-age', [CompletionResultType]::ParameterName, 'A receipt of a run that began longer ago proves nothing')
             [CompletionResult]::new('--html', '--html', [CompletionResultType]::ParameterName, 'Write it as one self-contained web page, too')
             [CompletionResult]::new('--app', '--app', [CompletionResultType]::ParameterName, 'Application')
             [CompletionResult]::new('--home', '--home', [CompletionResultType]::ParameterName, 'Only this home (may be repeated)')

@@ -926,13 +926,17 @@ _update() {
             return 0
             ;;
         update__subcmd__receipt__subcmd__merge)
-            opts="-q -v -h --inventory --html --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --trigger --metrics-file --dry-run"
+            opts="-q -v -h --inventory --max-age --html --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --trigger --metrics-file --dry-run"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --inventory)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-age)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

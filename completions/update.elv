@@ -262,6 +262,7 @@ set edit:completion:arg-completer[update] = {|@words|
         }
         &'update;receipt;merge'= {
             cand --inventory 'The machines that must be there: one name a line, or an inventory of Ansible (INI or JSON)'
+            cand --max-age 'A receipt of a run that began longer ago proves nothing'
             cand --html 'Write it as one self-contained web page, too'
             cand --app 'Application'
             cand --home 'Only this home (may be repeated)'

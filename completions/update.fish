@@ -287,6 +287,7 @@ complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_s
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from schema" -l no-migrate -d 'Leave every home as it is'
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from schema" -l dry-run -d 'The same as `update plan`'
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l inventory -d 'The machines that must be there: one name a line, or an inventory of Ansible (INI or JSON)' -r -F
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l max-age -d 'A receipt of a run that began longer ago proves nothing' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l html -d 'Write it as one self-contained web page, too' -r -F
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l app -d 'Application' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l home -d 'Only this home (may be repeated)' -r -F
