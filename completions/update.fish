@@ -26,8 +26,8 @@ end
 
 complete -c update -n "__fish_update_needs_command" -l app -d 'Application' -r
 complete -c update -n "__fish_update_needs_command" -l home -d 'Only this home (may be repeated)' -r -F
-complete -c update -n "__fish_update_needs_command" -l user -d 'Only this user\'s homes, as root (may be repeated)' -r -f -a "(update complete user 2>/dev/null)"
-complete -c update -n "__fish_update_needs_command" -l profile -d 'Only this profile (may be repeated)' -r -f -a "(update complete profile 2>/dev/null)"
+complete -c update -n "__fish_update_needs_command" -l user -d 'Only this user\'s homes, as root (may be repeated)' -r
+complete -c update -n "__fish_update_needs_command" -l profile -d 'Only this profile (may be repeated)' -r
 complete -c update -n "__fish_update_needs_command" -l state-dir -d 'Where receipts and snapshots are kept' -r -F
 complete -c update -n "__fish_update_needs_command" -l config -d 'Read this configuration file alone' -r -F
 complete -c update -n "__fish_update_needs_command" -l format -d 'How results are written' -r -f -a "text\t'For a person'
@@ -65,8 +65,8 @@ complete -c update -n "__fish_update_needs_command" -f -a "migrations" -d 'Show 
 complete -c update -n "__fish_update_needs_command" -f -a "rehearse" -d 'Do the whole run on synthetic homes in a temporary folder, then remove them'
 complete -c update -n "__fish_update_using_subcommand apply" -l app -d 'Application' -r
 complete -c update -n "__fish_update_using_subcommand apply" -l home -d 'Only this home (may be repeated)' -r -F
-complete -c update -n "__fish_update_using_subcommand apply" -l user -d 'Only this user\'s homes, as root (may be repeated)' -r -f -a "(update complete user 2>/dev/null)"
-complete -c update -n "__fish_update_using_subcommand apply" -l profile -d 'Only this profile (may be repeated)' -r -f -a "(update complete profile 2>/dev/null)"
+complete -c update -n "__fish_update_using_subcommand apply" -l user -d 'Only this user\'s homes, as root (may be repeated)' -r
+complete -c update -n "__fish_update_using_subcommand apply" -l profile -d 'Only this profile (may be repeated)' -r
 complete -c update -n "__fish_update_using_subcommand apply" -l state-dir -d 'Where receipts and snapshots are kept' -r -F
 complete -c update -n "__fish_update_using_subcommand apply" -l config -d 'Read this configuration file alone' -r -F
 complete -c update -n "__fish_update_using_subcommand apply" -l format -d 'How results are written' -r -f -a "text\t'For a person'
@@ -96,8 +96,8 @@ complete -c update -n "__fish_update_using_subcommand apply" -l no-migrate -d 'L
 complete -c update -n "__fish_update_using_subcommand apply" -l dry-run -d 'The same as `update plan`'
 complete -c update -n "__fish_update_using_subcommand plan" -l app -d 'Application' -r
 complete -c update -n "__fish_update_using_subcommand plan" -l home -d 'Only this home (may be repeated)' -r -F
-complete -c update -n "__fish_update_using_subcommand plan" -l user -d 'Only this user\'s homes, as root (may be repeated)' -r -f -a "(update complete user 2>/dev/null)"
-complete -c update -n "__fish_update_using_subcommand plan" -l profile -d 'Only this profile (may be repeated)' -r -f -a "(update complete profile 2>/dev/null)"
+complete -c update -n "__fish_update_using_subcommand plan" -l user -d 'Only this user\'s homes, as root (may be repeated)' -r
+complete -c update -n "__fish_update_using_subcommand plan" -l profile -d 'Only this profile (may be repeated)' -r
 complete -c update -n "__fish_update_using_subcommand plan" -l state-dir -d 'Where receipts and snapshots are kept' -r -F
 complete -c update -n "__fish_update_using_subcommand plan" -l config -d 'Read this configuration file alone' -r -F
 complete -c update -n "__fish_update_using_subcommand plan" -l format -d 'How results are written' -r -f -a "text\t'For a person'
@@ -128,8 +128,8 @@ complete -c update -n "__fish_update_using_subcommand plan" -l no-migrate -d 'Le
 complete -c update -n "__fish_update_using_subcommand plan" -l dry-run -d 'The same as `update plan`'
 complete -c update -n "__fish_update_using_subcommand status" -l app -d 'Application' -r
 complete -c update -n "__fish_update_using_subcommand status" -l home -d 'Only this home (may be repeated)' -r -F
-complete -c update -n "__fish_update_using_subcommand status" -l user -d 'Only this user\'s homes, as root (may be repeated)' -r -f -a "(update complete user 2>/dev/null)"
-complete -c update -n "__fish_update_using_subcommand status" -l profile -d 'Only this profile (may be repeated)' -r -f -a "(update complete profile 2>/dev/null)"
+complete -c update -n "__fish_update_using_subcommand status" -l user -d 'Only this user\'s homes, as root (may be repeated)' -r
+complete -c update -n "__fish_update_using_subcommand status" -l profile -d 'Only this profile (may be repeated)' -r
 complete -c update -n "__fish_update_using_subcommand status" -l state-dir -d 'Where receipts and snapshots are kept' -r -F
 complete -c update -n "__fish_update_using_subcommand status" -l config -d 'Read this configuration file alone' -r -F
 complete -c update -n "__fish_update_using_subcommand status" -l format -d 'How results are written' -r -f -a "text\t'For a person'
@@ -159,8 +159,8 @@ complete -c update -n "__fish_update_using_subcommand status" -l no-migrate -d '
 complete -c update -n "__fish_update_using_subcommand status" -l dry-run -d 'The same as `update plan`'
 complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list schema merge" -l app -d 'Application' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list schema merge" -l home -d 'Only this home (may be repeated)' -r -F
-complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list schema merge" -l user -d 'Only this user\'s homes, as root (may be repeated)' -r -f -a "(update complete user 2>/dev/null)"
-complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list schema merge" -l profile -d 'Only this profile (may be repeated)' -r -f -a "(update complete profile 2>/dev/null)"
+complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list schema merge" -l user -d 'Only this user\'s homes, as root (may be repeated)' -r
+complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list schema merge" -l profile -d 'Only this profile (may be repeated)' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list schema merge" -l state-dir -d 'Where receipts and snapshots are kept' -r -F
 complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list schema merge" -l config -d 'Read this configuration file alone' -r -F
 complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list schema merge" -l format -d 'How results are written' -r -f -a "text\t'For a person'
@@ -195,8 +195,8 @@ complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_se
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from show" -l html -d 'Write it as one self-contained web page' -r -F
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from show" -l app -d 'Application' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from show" -l home -d 'Only this home (may be repeated)' -r -F
-complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from show" -l user -d 'Only this user\'s homes, as root (may be repeated)' -r -f -a "(update complete user 2>/dev/null)"
-complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from show" -l profile -d 'Only this profile (may be repeated)' -r -f -a "(update complete profile 2>/dev/null)"
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from show" -l user -d 'Only this user\'s homes, as root (may be repeated)' -r
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from show" -l profile -d 'Only this profile (may be repeated)' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from show" -l state-dir -d 'Where receipts and snapshots are kept' -r -F
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from show" -l config -d 'Read this configuration file alone' -r -F
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from show" -l format -d 'How results are written' -r -f -a "text\t'For a person'
@@ -226,8 +226,8 @@ complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_s
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from show" -l dry-run -d 'The same as `update plan`'
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from list" -l app -d 'Application' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from list" -l home -d 'Only this home (may be repeated)' -r -F
-complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from list" -l user -d 'Only this user\'s homes, as root (may be repeated)' -r -f -a "(update complete user 2>/dev/null)"
-complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from list" -l profile -d 'Only this profile (may be repeated)' -r -f -a "(update complete profile 2>/dev/null)"
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from list" -l user -d 'Only this user\'s homes, as root (may be repeated)' -r
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from list" -l profile -d 'Only this profile (may be repeated)' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from list" -l state-dir -d 'Where receipts and snapshots are kept' -r -F
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from list" -l config -d 'Read this configuration file alone' -r -F
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from list" -l format -d 'How results are written' -r -f -a "text\t'For a person'
@@ -257,8 +257,8 @@ complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_s
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from list" -l dry-run -d 'The same as `update plan`'
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from schema" -l app -d 'Application' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from schema" -l home -d 'Only this home (may be repeated)' -r -F
-complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from schema" -l user -d 'Only this user\'s homes, as root (may be repeated)' -r -f -a "(update complete user 2>/dev/null)"
-complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from schema" -l profile -d 'Only this profile (may be repeated)' -r -f -a "(update complete profile 2>/dev/null)"
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from schema" -l user -d 'Only this user\'s homes, as root (may be repeated)' -r
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from schema" -l profile -d 'Only this profile (may be repeated)' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from schema" -l state-dir -d 'Where receipts and snapshots are kept' -r -F
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from schema" -l config -d 'Read this configuration file alone' -r -F
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from schema" -l format -d 'How results are written' -r -f -a "text\t'For a person'
@@ -291,8 +291,8 @@ complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_s
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l html -d 'Write it as one self-contained web page, too' -r -F
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l app -d 'Application' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l home -d 'Only this home (may be repeated)' -r -F
-complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l user -d 'Only this user\'s homes, as root (may be repeated)' -r -f -a "(update complete user 2>/dev/null)"
-complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l profile -d 'Only this profile (may be repeated)' -r -f -a "(update complete profile 2>/dev/null)"
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l user -d 'Only this user\'s homes, as root (may be repeated)' -r
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l profile -d 'Only this profile (may be repeated)' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l state-dir -d 'Where receipts and snapshots are kept' -r -F
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l config -d 'Read this configuration file alone' -r -F
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l format -d 'How results are written' -r -f -a "text\t'For a person'
@@ -322,8 +322,8 @@ complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_s
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l dry-run -d 'The same as `update plan`'
 complete -c update -n "__fish_update_using_subcommand mechanisms" -l app -d 'Application' -r
 complete -c update -n "__fish_update_using_subcommand mechanisms" -l home -d 'Only this home (may be repeated)' -r -F
-complete -c update -n "__fish_update_using_subcommand mechanisms" -l user -d 'Only this user\'s homes, as root (may be repeated)' -r -f -a "(update complete user 2>/dev/null)"
-complete -c update -n "__fish_update_using_subcommand mechanisms" -l profile -d 'Only this profile (may be repeated)' -r -f -a "(update complete profile 2>/dev/null)"
+complete -c update -n "__fish_update_using_subcommand mechanisms" -l user -d 'Only this user\'s homes, as root (may be repeated)' -r
+complete -c update -n "__fish_update_using_subcommand mechanisms" -l profile -d 'Only this profile (may be repeated)' -r
 complete -c update -n "__fish_update_using_subcommand mechanisms" -l state-dir -d 'Where receipts and snapshots are kept' -r -F
 complete -c update -n "__fish_update_using_subcommand mechanisms" -l config -d 'Read this configuration file alone' -r -F
 complete -c update -n "__fish_update_using_subcommand mechanisms" -l format -d 'How results are written' -r -f -a "text\t'For a person'
@@ -354,8 +354,8 @@ complete -c update -n "__fish_update_using_subcommand mechanisms" -l no-migrate 
 complete -c update -n "__fish_update_using_subcommand mechanisms" -l dry-run -d 'The same as `update plan`'
 complete -c update -n "__fish_update_using_subcommand migrations; and not __fish_seen_subcommand_from list show diff lint" -l app -d 'Application' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and not __fish_seen_subcommand_from list show diff lint" -l home -d 'Only this home (may be repeated)' -r -F
-complete -c update -n "__fish_update_using_subcommand migrations; and not __fish_seen_subcommand_from list show diff lint" -l user -d 'Only this user\'s homes, as root (may be repeated)' -r -f -a "(update complete user 2>/dev/null)"
-complete -c update -n "__fish_update_using_subcommand migrations; and not __fish_seen_subcommand_from list show diff lint" -l profile -d 'Only this profile (may be repeated)' -r -f -a "(update complete profile 2>/dev/null)"
+complete -c update -n "__fish_update_using_subcommand migrations; and not __fish_seen_subcommand_from list show diff lint" -l user -d 'Only this user\'s homes, as root (may be repeated)' -r
+complete -c update -n "__fish_update_using_subcommand migrations; and not __fish_seen_subcommand_from list show diff lint" -l profile -d 'Only this profile (may be repeated)' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and not __fish_seen_subcommand_from list show diff lint" -l state-dir -d 'Where receipts and snapshots are kept' -r -F
 complete -c update -n "__fish_update_using_subcommand migrations; and not __fish_seen_subcommand_from list show diff lint" -l config -d 'Read this configuration file alone' -r -F
 complete -c update -n "__fish_update_using_subcommand migrations; and not __fish_seen_subcommand_from list show diff lint" -l format -d 'How results are written' -r -f -a "text\t'For a person'
@@ -389,8 +389,8 @@ complete -c update -n "__fish_update_using_subcommand migrations; and not __fish
 complete -c update -n "__fish_update_using_subcommand migrations; and not __fish_seen_subcommand_from list show diff lint" -f -a "lint" -d 'Prove a catalog: numbers, overlaps, unknown keys, cases, checksums'
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from list" -l app -d 'Application' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from list" -l home -d 'Only this home (may be repeated)' -r -F
-complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from list" -l user -d 'Only this user\'s homes, as root (may be repeated)' -r -f -a "(update complete user 2>/dev/null)"
-complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from list" -l profile -d 'Only this profile (may be repeated)' -r -f -a "(update complete profile 2>/dev/null)"
+complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from list" -l user -d 'Only this user\'s homes, as root (may be repeated)' -r
+complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from list" -l profile -d 'Only this profile (may be repeated)' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from list" -l state-dir -d 'Where receipts and snapshots are kept' -r -F
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from list" -l config -d 'Read this configuration file alone' -r -F
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from list" -l format -d 'How results are written' -r -f -a "text\t'For a person'
@@ -420,8 +420,8 @@ complete -c update -n "__fish_update_using_subcommand migrations; and __fish_see
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from list" -l dry-run -d 'The same as `update plan`'
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from show" -l app -d 'Application' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from show" -l home -d 'Only this home (may be repeated)' -r -F
-complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from show" -l user -d 'Only this user\'s homes, as root (may be repeated)' -r -f -a "(update complete user 2>/dev/null)"
-complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from show" -l profile -d 'Only this profile (may be repeated)' -r -f -a "(update complete profile 2>/dev/null)"
+complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from show" -l user -d 'Only this user\'s homes, as root (may be repeated)' -r
+complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from show" -l profile -d 'Only this profile (may be repeated)' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from show" -l state-dir -d 'Where receipts and snapshots are kept' -r -F
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from show" -l config -d 'Read this configuration file alone' -r -F
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from show" -l format -d 'How results are written' -r -f -a "text\t'For a person'
@@ -451,8 +451,8 @@ complete -c update -n "__fish_update_using_subcommand migrations; and __fish_see
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from show" -l dry-run -d 'The same as `update plan`'
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from diff" -l app -d 'Application' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from diff" -l home -d 'Only this home (may be repeated)' -r -F
-complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from diff" -l user -d 'Only this user\'s homes, as root (may be repeated)' -r -f -a "(update complete user 2>/dev/null)"
-complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from diff" -l profile -d 'Only this profile (may be repeated)' -r -f -a "(update complete profile 2>/dev/null)"
+complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from diff" -l user -d 'Only this user\'s homes, as root (may be repeated)' -r
+complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from diff" -l profile -d 'Only this profile (may be repeated)' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from diff" -l state-dir -d 'Where receipts and snapshots are kept' -r -F
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from diff" -l config -d 'Read this configuration file alone' -r -F
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from diff" -l format -d 'How results are written' -r -f -a "text\t'For a person'
@@ -482,8 +482,8 @@ complete -c update -n "__fish_update_using_subcommand migrations; and __fish_see
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from diff" -l dry-run -d 'The same as `update plan`'
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from lint" -l app -d 'Application' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from lint" -l home -d 'Only this home (may be repeated)' -r -F
-complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from lint" -l user -d 'Only this user\'s homes, as root (may be repeated)' -r -f -a "(update complete user 2>/dev/null)"
-complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from lint" -l profile -d 'Only this profile (may be repeated)' -r -f -a "(update complete profile 2>/dev/null)"
+complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from lint" -l user -d 'Only this user\'s homes, as root (may be repeated)' -r
+complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from lint" -l profile -d 'Only this profile (may be repeated)' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from lint" -l state-dir -d 'Where receipts and snapshots are kept' -r -F
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from lint" -l config -d 'Read this configuration file alone' -r -F
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from lint" -l format -d 'How results are written' -r -f -a "text\t'For a person'
@@ -513,8 +513,8 @@ complete -c update -n "__fish_update_using_subcommand migrations; and __fish_see
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from lint" -l dry-run -d 'The same as `update plan`'
 complete -c update -n "__fish_update_using_subcommand rehearse" -l app -d 'Application' -r
 complete -c update -n "__fish_update_using_subcommand rehearse" -l home -d 'Only this home (may be repeated)' -r -F
-complete -c update -n "__fish_update_using_subcommand rehearse" -l user -d 'Only this user\'s homes, as root (may be repeated)' -r -f -a "(update complete user 2>/dev/null)"
-complete -c update -n "__fish_update_using_subcommand rehearse" -l profile -d 'Only this profile (may be repeated)' -r -f -a "(update complete profile 2>/dev/null)"
+complete -c update -n "__fish_update_using_subcommand rehearse" -l user -d 'Only this user\'s homes, as root (may be repeated)' -r
+complete -c update -n "__fish_update_using_subcommand rehearse" -l profile -d 'Only this profile (may be repeated)' -r
 complete -c update -n "__fish_update_using_subcommand rehearse" -l state-dir -d 'Where receipts and snapshots are kept' -r -F
 complete -c update -n "__fish_update_using_subcommand rehearse" -l config -d 'Read this configuration file alone' -r -F
 complete -c update -n "__fish_update_using_subcommand rehearse" -l format -d 'How results are written' -r -f -a "text\t'For a person'
@@ -542,6 +542,8 @@ complete -c update -n "__fish_update_using_subcommand rehearse" -s h -l help -d 
 complete -c update -n "__fish_update_using_subcommand rehearse" -l help-all -d 'Print help with every option'
 complete -c update -n "__fish_update_using_subcommand rehearse" -l no-migrate -d 'Leave every home as it is'
 complete -c update -n "__fish_update_using_subcommand rehearse" -l dry-run -d 'The same as `update plan`'
+complete -c update -l profile -x -a "(update complete profile 2>/dev/null)"
+complete -c update -l user -x -a "(update complete user 2>/dev/null)"
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from show" -f -a "(update complete run 2>/dev/null)"
 complete -c update -n "__fish_update_using_subcommand mechanisms" -f -a "(update complete unit 2>/dev/null)"
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from show" -f -a "(update complete migration 2>/dev/null)"

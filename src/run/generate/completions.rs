@@ -179,19 +179,12 @@ fn zsh(script: &mut Script, options: &[(&str, &str)], places: &[Place]) -> Resul
 }
 
 fn fish(script: &mut Script, options: &[(&str, &str)], places: &[Place]) -> Result<()> {
+    // No condition: the functions of the script fail where an option still waits for its value.
     for (option, word) in options {
-        let flag = format!(" -l {option} ");
-        let names = format!(" -r -f -a \"(update complete {word} 2>/dev/null)\"");
-        let lines: Vec<String> = script
-            .0
-            .lines()
-            .map(|line| match line.strip_suffix(" -r") {
-                Some(start) if line.contains(&flag) => format!("{start}{names}"),
-                _ => line.to_owned(),
-            })
-            .collect();
-        script.0 = lines.join("\n") + "\n";
-        script.mend(&names, &names)?;
+        script.mend(&format!(" -l {option} "), &format!(" -l {option} "))?;
+        script.0.push_str(&format!(
+            "complete -c update -l {option} -x -a \"(update complete {word} 2>/dev/null)\"\n"
+        ));
     }
     for place in places {
         let condition = match place.path.as_slice() {
