@@ -15,14 +15,21 @@ use support::{skip, wait_for};
 /// The release that is tested: the newest for the Python of Debian 12.
 const ANSIBLE: &str = "2.19.14";
 
-/// Which gateways run on which machine; the others are installed and disabled.
-fn awake() -> [(&'static str, Vec<Gateway>); 3] {
+/// Which gateways run on which machine; the others are installed and disabled. One of each user's runs:
+/// that is how the homes of a user have an install.
+fn awake() -> [(&'static str, [Gateway; 2]); 3] {
     [
-        ("atlas", vec![Gateway::of(ANN, "default")]),
-        ("borea", vec![Gateway::of(BOB, "lab")]),
+        (
+            "atlas",
+            [Gateway::of(ANN, "default"), Gateway::of(BOB, "lab")],
+        ),
+        (
+            "borea",
+            [Gateway::of(ANN, "ops"), Gateway::of(BOB, "default")],
+        ),
         (
             "ceres",
-            vec![Gateway::of(ANN, "work"), Gateway::of(BOB, "default")],
+            [Gateway::of(ANN, "work"), Gateway::of(BOB, "default")],
         ),
     ]
 }
@@ -31,7 +38,7 @@ struct Machine {
     name: &'static str,
     address: String,
     fleet: Fleet,
-    awake: Vec<Gateway>,
+    awake: [Gateway; 2],
 }
 
 struct Site {

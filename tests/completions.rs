@@ -173,7 +173,7 @@ fn elvish_offers_commands_and_names() {
 eval (slurp < {}) &ns=(ns [&edit:=$edit:])
 fn ask {{|@words| echo (str:join ' ' [($edit:completion:arg-completer[update] $@words)]) }}
 ask update --profile wo
-ask update receipt show '' | take 1
+ask update receipt show ''
 ask update ''
 "#,
         committed("update.elv").display()

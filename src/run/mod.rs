@@ -370,7 +370,17 @@ fn dispatch(world: World, ui: Ui, cli: &Cli) -> std::result::Result<u8, (Ui, Err
         _ => {}
     }
     let look = Ui::new(&world, ui.format, cli.common.color, ui.quiet, ui.verbose);
-    let session = Session::new(world, ui, &cli.common, &cli.run).map_err(|error| (look, error))?;
+    let session = Session::new(world, ui, &cli.common, &cli.run).map_err(|error| {
+        // Without a configuration only the command line says where the metrics are.
+        if matches!(cli.command, None | Some(Command::Apply))
+            && let Some(file) = &cli.run.metrics_file
+            && let Err(error) =
+                metrics::write_failure(file, &cli.common.app, error.kind().exit_status())
+        {
+            look.warn(&error.to_string());
+        }
+        (look, error)
+    })?;
     let answer = match &cli.command {
         None | Some(Command::Apply) if cli.run.dry_run => plan::run(&session, false),
         None | Some(Command::Apply) => {

@@ -91,6 +91,10 @@ verdict:
   returned: when the program printed a receipt
   type: str
   sample: clean
+exit_status:
+  description: The exit status of the program; see update(8).
+  returned: always
+  type: int
 problems:
   description: One line for each row that is not fine, with what a person can do.
   returned: when the program printed a receipt
@@ -205,10 +209,11 @@ def main():
         receipt = None
     if not isinstance(receipt, dict):
         # Refused, locked or bad input: nothing was printed, and one line on standard error says why.
-        module.fail_json(msg=stderr.strip() or "update ended with %d and no receipt" % status, rc=status)
+        module.fail_json(msg=stderr.strip() or "update ended with %d and no receipt" % status, exit_status=status)
+    # Not called `rc`: a status that is not 0 there is a failure to Ansible, and 5 is a plan with work.
     result = {
         "changed": changes(receipt, planned),
-        "rc": status,
+        "exit_status": status,
         "receipt": receipt,
         "verdict": "planned" if planned else receipt["verdict"]["outcome"],
         "problems": problems(receipt, planned),
