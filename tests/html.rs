@@ -464,6 +464,10 @@ fn a_browser_shows_the_page_on_a_desk_and_on_a_phone() {
         let file = folder.path().join(format!("{name}.html"));
         std::fs::write(&file, &page).unwrap();
         for (form, width, height) in [("desk", 1280, 2400), ("phone", 500, 3600)] {
+            if (name, form) == ("fleet", "phone") {
+                // The frame below measures it.
+                continue;
+            }
             let picture = kept.join(format!("{name}-{form}.png"));
             let _ = std::fs::remove_file(&picture);
             browse(
