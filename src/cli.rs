@@ -7,6 +7,13 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::config::{Limit, RestartWhen};
 use crate::ui::{Color, Format};
 
+/// What stands below the help of the command itself.
+const AFTER_HELP: &str = "\
+Without a command it does the run. Nothing is ever asked; results go to standard output.
+Exit status: 0 clean, 1 finished but not clean, 2 usage, 3 bad input or state, 4 refused,
+5 changes are pending (plan --check), 75 another run holds the lock.
+More: update COMMAND --help, update --help-all, man 8 update.";
+
 /// Bring every profile home of a fleet up to date, restart what serves the old state, and prove it
 ///
 /// Finds every profile home and every runtime on this machine, migrates each home's configuration to
@@ -17,10 +24,11 @@ use crate::ui::{Color, Format};
     name = "update",
     version,
     max_term_width = 100,
-    disable_help_subcommand = true
-)]
-#[command(
-    after_help = "Exit status: 0 clean, 1 finished but not clean, 2 usage, 3 bad input or state, 4 refused,\n5 changes are pending (plan --check), 75 another run holds the lock."
+    disable_help_subcommand = true,
+    disable_help_flag = true,
+    disable_version_flag = true,
+    override_usage = "update [COMMAND] [OPTIONS]",
+    after_help = AFTER_HELP
 )]
 pub struct Cli {
     /// What to do; the run itself where nothing is named
@@ -34,6 +42,10 @@ pub struct Cli {
     /// What concerns a run
     #[command(flatten)]
     pub run: RunFlags,
+
+    /// Print version
+    #[arg(long, short = 'V', action = clap::ArgAction::Version)]
+    pub version: Option<bool>,
 }
 
 /// A subcommand
@@ -45,7 +57,7 @@ pub enum Command {
     Plan(PlanFlags),
     /// Show the fleet as it is
     Status,
-    /// Show and check the records of earlier runs
+    /// Show and check the records of earlier runs (`update receipt show`)
     Receipt {
         /// Which question
         #[command(subcommand)]
@@ -56,6 +68,9 @@ pub enum Command {
         /// For each runtime, why its row was chosen and which rows did not match
         #[arg(long)]
         explain: bool,
+        /// With --explain, only this unit
+        #[arg(value_name = "UNIT", requires = "explain")]
+        unit: Option<String>,
     },
     /// Show the migrations of the application, and what they would change
     Migrations {
@@ -71,6 +86,28 @@ pub enum Command {
         /// `man`, or the name of a shell
         what: String,
     },
+    /// Print names for a shell to complete
+    #[command(hide = true)]
+    Complete {
+        /// Which names
+        #[arg(value_enum)]
+        names: Names,
+    },
+}
+
+/// Names that a shell can complete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Names {
+    /// Profiles of the newest receipt
+    Profile,
+    /// Users of the newest receipt
+    User,
+    /// Units of the newest receipt
+    Unit,
+    /// Runs that left a receipt
+    Run,
+    /// Migrations of the application
+    Migration,
 }
 
 /// About receipts
@@ -81,11 +118,29 @@ pub enum ReceiptCommand {
         /// Id of the run
         #[arg(default_value = "latest")]
         run: String,
+        /// Write it as one self-contained web page
+        #[arg(long, value_name = "FILE")]
+        html: Option<PathBuf>,
     },
     /// List the runs that left one
     List,
     /// Print the JSON Schema of a receipt
     Schema,
+    /// Make one receipt of a fleet from those of its machines; ends with 1 if one of them is missing
+    Merge {
+        /// The machines that must be there: one name a line, or an inventory of Ansible (INI or JSON)
+        #[arg(long, value_name = "FILE")]
+        inventory: PathBuf,
+        /// Their receipts
+        #[arg(value_name = "RECEIPT", required = true)]
+        receipts: Vec<PathBuf>,
+        /// A receipt of a run that began longer ago proves nothing
+        #[arg(long, value_name = "TIME")]
+        max_age: Option<Limit>,
+        /// Write it as one self-contained web page, too
+        #[arg(long, value_name = "PAGE")]
+        html: Option<PathBuf>,
+    },
 }
 
 /// About migrations
@@ -120,7 +175,7 @@ pub struct PlanFlags {
 #[command(next_help_heading = "Scope and output")]
 pub struct Common {
     /// Application
-    #[arg(long, global = true, value_name = "NAME", default_value = crate::app::DEFAULT)]
+    #[arg(long, global = true, hide_short_help = true, value_name = "NAME", default_value = crate::app::DEFAULT)]
     pub app: String,
     /// Only this home (may be repeated)
     #[arg(long, global = true, value_name = "PATH")]
@@ -132,13 +187,13 @@ pub struct Common {
     #[arg(long, global = true, value_name = "NAME")]
     pub profile: Vec<String>,
     /// Where receipts and snapshots are kept
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(long, global = true, hide_short_help = true, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
     /// Read this configuration file alone
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, hide_short_help = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// How results are written
-    #[arg(long, global = true, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
+    #[arg(long, global = true, hide_short_help = true, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     pub format: Format,
     /// The same as --format json
     #[arg(long, global = true, conflicts_with = "format")]
@@ -150,8 +205,14 @@ pub struct Common {
     #[arg(long, short, global = true)]
     pub verbose: bool,
     /// When to use colours
-    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Color::Auto)]
+    #[arg(long, global = true, hide_short_help = true, value_enum, value_name = "WHEN", default_value_t = Color::Auto)]
     pub color: Color,
+    /// Print help
+    #[arg(long, short, global = true, action = clap::ArgAction::HelpShort)]
+    pub help: Option<bool>,
+    /// Print help with every option
+    #[arg(long, global = true, action = clap::ArgAction::HelpLong)]
+    pub help_all: Option<bool>,
 }
 
 /// What started the run
@@ -183,29 +244,32 @@ impl Trigger {
 #[command(next_help_heading = "Run")]
 pub struct RunFlags {
     /// Version for homes whose installs do not say one
-    #[arg(long, global = true, value_name = "VERSION")]
+    #[arg(long, global = true, hide_short_help = true, value_name = "VERSION")]
     pub to: Option<u32>,
     /// Which runtimes to restart [default: stale]
     #[arg(long, global = true, value_enum, value_name = "WHEN")]
     pub restart: Option<RestartWhen>,
     /// Leave every home as it is
-    #[arg(long, global = true)]
+    #[arg(long, global = true, hide_short_help = true)]
     pub no_migrate: bool,
     /// How many restarts run side by side [default: 8]
-    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    #[arg(long, global = true, hide_short_help = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub jobs: Option<u32>,
     /// How many failures end the restarts, after the first wave [default: 3]
-    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, global = true, hide_short_help = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_failures: Option<u32>,
     /// How long the whole run may take [default: 30m]
-    #[arg(long, global = true, value_name = "TIME")]
+    #[arg(long, global = true, hide_short_help = true, value_name = "TIME")]
     pub deadline: Option<Limit>,
     /// How long to wait for another run [default: 0, with --trigger cron 10m]
-    #[arg(long, global = true, value_name = "TIME")]
+    #[arg(long, global = true, hide_short_help = true, value_name = "TIME")]
     pub lock_timeout: Option<Limit>,
     /// What starts the run
-    #[arg(long, global = true, value_enum, value_name = "WHAT", default_value_t = Trigger::Manual)]
+    #[arg(long, global = true, hide_short_help = true, value_enum, value_name = "WHAT", default_value_t = Trigger::Manual)]
     pub trigger: Trigger,
+    /// Write the result as metrics for the textfile collector of Prometheus
+    #[arg(long, global = true, hide_short_help = true, value_name = "FILE")]
+    pub metrics_file: Option<PathBuf>,
     /// The same as `update plan`
     #[arg(long, global = true)]
     pub dry_run: bool,

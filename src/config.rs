@@ -22,6 +22,8 @@ pub struct Config {
     pub home: Vec<ExtraHome>,
     /// What is accepted or left alone, and why.
     pub policy: Policy,
+    /// Who is told of a verdict.
+    pub notify: Notify,
 }
 
 /// Defaults of the command line.
@@ -38,6 +40,21 @@ pub struct RunDefaults {
     pub deadline: Option<Limit>,
     /// How long a run waits for another one.
     pub lock_timeout: Option<Limit>,
+    /// Where the result is written as metrics.
+    pub metrics_file: Option<PathBuf>,
+}
+
+/// Who is told of a verdict: an absolute program with its arguments. The receipt's path and the verdict
+/// follow them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Notify {
+    /// Run after a run that was clean.
+    pub on_clean: Vec<String>,
+    /// Run after a run that was anything else: not clean, refused or interrupted.
+    pub on_not_clean: Vec<String>,
+    /// How long it may take.
+    pub limit: Option<Limit>,
 }
 
 /// When runtimes are restarted.
@@ -280,6 +297,29 @@ impl Config {
                 ),
             ));
         }
+        for argv in [&config.notify.on_clean, &config.notify.on_not_clean] {
+            if argv
+                .first()
+                .is_some_and(|one| !Path::new(one).is_absolute())
+            {
+                return Err(Error::new(
+                    Kind::Input,
+                    format!("{}: notify: {:?} is not absolute", path.display(), argv[0]),
+                )
+                .with_hint("no shell looks for it: name the program with its whole path"));
+            }
+        }
+        if let Some(file) = config.run.metrics_file.as_ref()
+            && !file.is_absolute()
+        {
+            return Err(Error::new(
+                Kind::Input,
+                format!(
+                    "{}: run.metrics_file {file:?} is not absolute",
+                    path.display()
+                ),
+            ));
+        }
         Ok(config)
     }
 
@@ -290,6 +330,15 @@ impl Config {
         self.run.max_failures = run.max_failures.or(self.run.max_failures);
         self.run.deadline = run.deadline.or(self.run.deadline);
         self.run.lock_timeout = run.lock_timeout.or(self.run.lock_timeout);
+        self.run.metrics_file = run.metrics_file.or_else(|| self.run.metrics_file.take());
+        let notify = later.notify;
+        if !notify.on_clean.is_empty() {
+            self.notify.on_clean = notify.on_clean;
+        }
+        if !notify.on_not_clean.is_empty() {
+            self.notify.on_not_clean = notify.on_not_clean;
+        }
+        self.notify.limit = notify.limit.or(self.notify.limit);
         self.home.extend(later.home);
         self.policy.accept.extend(later.policy.accept);
         self.policy.skip.extend(later.policy.skip);
@@ -377,6 +426,15 @@ mod tests {
         assert!("soon".parse::<Limit>().is_err());
         assert!("-5s".parse::<Limit>().is_err());
         assert!("".parse::<Limit>().is_err());
+    }
+
+    #[test]
+    fn a_notification_is_an_absolute_program() {
+        let path = Path::new("x.toml");
+        let error = Config::parse("[notify]\non-not-clean = [\"mail\", \"root\"]\n", path);
+        assert!(error.is_err_and(|error| error.to_string().contains("\"mail\" is not absolute")));
+        let config = Config::parse("[notify]\non-not-clean = [\"/bin/mail\"]\n", path);
+        assert_eq!(config.expect("valid").notify.on_not_clean, ["/bin/mail"]);
     }
 
     #[test]

@@ -59,6 +59,22 @@ pub enum HomeOutcome {
 }
 
 impl HomeOutcome {
+    /// Every one of them.
+    pub const ALL: [Self; 12] = [
+        Self::Migrated,
+        Self::Current,
+        Self::Unconfigured,
+        Self::Skipped,
+        Self::NewerThanCode,
+        Self::BelowFloor,
+        Self::BeyondCatalog,
+        Self::NoInstall,
+        Self::Invalid,
+        Self::ReadOnly,
+        Self::Conflict,
+        Self::Failed,
+    ];
+
     /// Whether a run with this outcome can be clean.
     #[must_use]
     pub const fn is_clean(self) -> bool {

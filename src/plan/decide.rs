@@ -48,6 +48,20 @@ pub enum RuntimeOutcome {
 }
 
 impl RuntimeOutcome {
+    /// Every one of them.
+    pub const ALL: [Self; 10] = [
+        Self::Restarted,
+        Self::Current,
+        Self::Stopped,
+        Self::Deferred,
+        Self::Skipped,
+        Self::Manual,
+        Self::Failed,
+        Self::Down,
+        Self::Unverified,
+        Self::Unaccounted,
+    ];
+
     /// Whether a run that ends with this row can be clean.
     #[must_use]
     pub const fn is_clean(self) -> bool {

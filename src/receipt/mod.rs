@@ -17,6 +17,8 @@ use crate::fleet::Incarnation;
 use crate::migrate::HomeOutcome;
 use crate::plan::decide::RuntimeOutcome;
 
+pub mod html;
+pub mod merge;
 pub mod rows;
 pub mod text;
 
@@ -226,7 +228,16 @@ pub struct RuntimeRow {
     pub remedy: Option<String>,
     /// The site's reason for accepting this outcome.
     pub accepted: Option<String>,
-    /// How long it was waited for.
+    /// When its restart was begun (RFC 3339, UTC); absent where none was.
+    #[serde(default)]
+    pub began_at: Option<String>,
+    /// How long the old life was given to finish its work; absent where it was not asked to.
+    #[serde(default)]
+    pub drained_ms: Option<u64>,
+    /// How long the end state had been constant when it was judged.
+    #[serde(default)]
+    pub settled_ms: u64,
+    /// How long it was waited for, all in all.
     pub waited_ms: u64,
     /// What ran before.
     pub before: Option<Life>,

@@ -204,6 +204,11 @@ pub fn runtime(
         reason: screen::text(&decision.reason),
         remedy: decision.remedy.as_deref().map(screen::text),
         accepted: None,
+        began_at: seen
+            .filter(|seen| seen.began_at_nanos != 0)
+            .map(|seen| render_time(Duration::from_nanos(seen.began_at_nanos))),
+        drained_ms: seen.and_then(|seen| seen.drain.as_ref().map(|drain| drain.waited_ms)),
+        settled_ms: seen.map_or(0, |seen| seen.settled_ms),
         waited_ms: seen.map_or(0, |seen| seen.waited_ms),
         before,
         after: now.and_then(|now| {

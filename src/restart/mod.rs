@@ -173,6 +173,9 @@ pub struct Observation {
     pub self_after: Option<SelfReport>,
     /// How long the end state had been constant.
     pub settled_ms: u64,
+    /// When it began, in nanoseconds since 1970; set by the task, not by an executor.
+    #[serde(default)]
+    pub began_at_nanos: u64,
     /// How long all of it took.
     pub waited_ms: u64,
     /// Whether a limit ended it.
@@ -196,7 +199,8 @@ impl Task for Restart {
         tell: &mut dyn FnMut(Progress) -> Result<()>,
     ) -> Result<Observation> {
         let Self(order) = self;
-        match order.row.action {
+        let began = crate::world::now();
+        let seen = match order.row.action {
             Action::TryRestart => systemd::restart(&order, tell),
             Action::Signal | Action::Respawn => signal::restart(world, &order, tell),
             Action::Command => command::restart(world, &order, tell),
@@ -204,7 +208,11 @@ impl Task for Restart {
                 Kind::Input,
                 format!("row {:?} restarts nothing", order.row.id),
             )),
-        }
+        };
+        seen.map(|seen| Observation {
+            began_at_nanos: u64::try_from(began.as_nanos()).unwrap_or(u64::MAX),
+            ..seen
+        })
     }
 }
 

@@ -14,7 +14,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::look::{Look, is_blind, is_withheld, look, look_until_settled};
 use super::restarts::{self, Interruption};
-use super::{Session, migrate};
+use super::{Session, migrate, notify};
 use crate::error::{Error, Kind, Result};
 use crate::migrate::HomeOutcome;
 use crate::plan::decide::{Decision, RuntimeOutcome};
@@ -43,7 +43,7 @@ pub fn run(session: &Session) -> Result<u8> {
     session.state.prepare(&session.world, &lock)?;
     let (history, owed) = owed(session)?;
 
-    session.ui.tell("inventory");
+    session.stage("inventory");
     let (first, moved) = look_from_outside(session, &owed)?;
     let mut receipt = open(session, &first, &run_id);
     receipt.parent = session.state.latest_digest()?;
@@ -54,7 +54,7 @@ pub fn run(session: &Session) -> Result<u8> {
     receipt.debts = debts(&first, &owed, &run_id);
     let write = |receipt: &Receipt| write(session, receipt, &lock);
     if let Some(refusal) = refusal(&first) {
-        return refuse(receipt, refusal, &write);
+        return refuse(session, receipt, refusal, &write);
     }
     // From here on a run that is killed leaves a receipt that says so, and what it owes.
     write(&receipt)?;
@@ -62,7 +62,7 @@ pub fn run(session: &Session) -> Result<u8> {
     let locks = migrate::run(session, &first, &run_id, &lock, &interruption, &mut receipt)?;
     write(&receipt)?;
 
-    session.ui.tell("restart");
+    session.stage("restart");
     let homes = home_outcomes(&receipt);
     let blocked = |planned: &PlannedRuntime| blocked(planned, &homes);
     let mut record = |outcomes: &[Outcome]| {
@@ -72,7 +72,7 @@ pub fn run(session: &Session) -> Result<u8> {
     };
     let outcomes = restarts::run(session, &first, &interruption, &blocked, &mut record);
 
-    session.ui.tell("verify");
+    session.stage("verify");
     close(session, &first, &outcomes, &mut receipt);
     drop(locks);
     receipt.accept(&session.wishes.policy.accept);
@@ -81,7 +81,10 @@ pub fn run(session: &Session) -> Result<u8> {
     write(&receipt)?;
     prune(session, &lock);
     report(session, &receipt);
+    session.publish(&receipt);
     drop(lock);
+    // The command may take its time: nobody has to wait for our lock meanwhile.
+    notify::verdict(session, &receipt);
     if let Some(signal) = interruption.signal() {
         // The shell sees that a signal ended us (128 + signal), and why.
         let _ = signal_hook::low_level::emulate_default_handler(signal);
@@ -336,6 +339,7 @@ fn refusal(look: &Look) -> Option<&'static str> {
 }
 
 fn refuse(
+    session: &Session,
     mut receipt: Receipt,
     refusal: &str,
     write: &dyn Fn(&Receipt) -> Result<()>,
@@ -346,6 +350,8 @@ fn refuse(
     receipt.notes.push(refusal.to_owned());
     receipt.finished_at = Some(world::timestamp());
     write(&receipt)?;
+    session.publish(&receipt);
+    notify::verdict(session, &receipt);
     Err(
         Error::new(Kind::Refused, format!("nothing was changed: {refusal}")).with_hint(format!(
             "`update receipt show {}` has the details",

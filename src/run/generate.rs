@@ -1,4 +1,7 @@
-//! `update generate`: man pages and completions from the definition of the command line.
+//! `update generate`: the man page update(8) and the completions, from the definition of the command line.
+//!
+//! What it prints is committed below `man/` and `completions/`, and a test compares; a package only copies.
+//! It reads nothing but the definition, so its output is the same on every machine.
 
 use clap::CommandFactory as _;
 use clap::ValueEnum as _;
@@ -7,19 +10,17 @@ use crate::cli::Cli;
 use crate::error::{Error, Kind, Result};
 use crate::ui::Ui;
 
+mod completions;
+mod man;
+
 /// Prints the man page (`man`) or the completions of a shell.
 ///
 /// # Errors
 /// When no such thing can be generated.
 pub fn run(ui: &Ui, what: &str) -> Result<u8> {
-    let mut command = Cli::command();
-    let mut output = Vec::new();
-    if what == "man" {
-        let man = clap_mangen::Man::new(command)
-            .section("8")
-            .manual("Fleet administration");
-        man.render(&mut output)
-            .map_err(|error| Error::io("cannot generate the man page", error))?;
+    let command = Cli::command();
+    let text = if what == "man" {
+        man::page(command)
     } else {
         let shell = clap_complete::Shell::from_str(what, true).map_err(|_| {
             let shells: Vec<String> = clap_complete::Shell::value_variants()
@@ -32,8 +33,8 @@ pub fn run(ui: &Ui, what: &str) -> Result<u8> {
             )
             .with_hint(format!("known are: man, {}", shells.join(", ")))
         })?;
-        clap_complete::generate(shell, &mut command, "update", &mut output);
-    }
-    ui.result(&String::from_utf8_lossy(&output));
+        completions::script(shell, command)?
+    };
+    ui.result(&text);
     Ok(0)
 }

@@ -8,13 +8,13 @@ use crate::restart::table::Subject;
 use crate::run::look::look;
 use crate::screen::visible;
 
-/// Prints the table; with `explain`, for each runtime why its row was chosen.
+/// Prints the table; with `explain`, for each runtime, or for those of `unit`, why its row was chosen.
 ///
 /// # Errors
 /// When the machine cannot be looked at.
-pub fn run(session: &Session, explain: bool) -> Result<u8> {
+pub fn run(session: &Session, explain: bool, unit: Option<&str>) -> Result<u8> {
     if explain {
-        return explain_runtimes(session);
+        return explain_runtimes(session, unit);
     }
     let rows = session.table.rows();
     let value = serde_json::to_value(rows).unwrap_or_default();
@@ -37,11 +37,14 @@ pub fn run(session: &Session, explain: bool) -> Result<u8> {
     Ok(0)
 }
 
-fn explain_runtimes(session: &Session) -> Result<u8> {
+fn explain_runtimes(session: &Session, unit: Option<&str>) -> Result<u8> {
     let look = look(session, &[], false)?;
     let mut values = Vec::new();
     let mut text = String::new();
-    for planned in &look.plan.runtimes {
+    for planned in look.plan.runtimes.iter().filter(|planned| {
+        let own = planned.runtime.unit.as_ref();
+        unit.is_none_or(|unit| own.is_some_and(|own| own.name == unit))
+    }) {
         let chosen = session.table.choose(&Subject::of(&planned.runtime));
         let row = chosen.row.map(|row| row.id.as_str());
         let name = planned

@@ -46,12 +46,12 @@ pub fn run(
     if pending.is_empty() || interruption.signal().is_some() {
         return Ok(locks);
     }
-    session.ui.tell("snapshot");
+    session.stage("snapshot");
     let pack = session.state.start_pack(&session.world, run_id, lock)?;
     snapshot(session, &pending, pack, receipt);
     let pending = pending_by_owner(look, receipt);
     if interruption.signal().is_none() {
-        session.ui.tell("migrate");
+        session.stage("migrate");
         commit(session, &pending, receipt);
     }
     mark_written(receipt);

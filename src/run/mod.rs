@@ -22,12 +22,15 @@ use crate::ui::{Format, Ui};
 use crate::world::{Account, World};
 
 pub mod apply;
+pub mod complete;
 pub mod generate;
 pub mod helper;
 pub mod look;
 pub mod mechanisms;
+pub mod metrics;
 pub mod migrate;
 pub mod migrations;
+pub mod notify;
 pub mod plan;
 pub mod receipt;
 pub mod rehearse;
@@ -81,6 +84,8 @@ pub struct Session {
     pub patience: Duration,
     /// What starts the run.
     pub trigger: Trigger,
+    /// Where the result is written as metrics.
+    pub metrics_file: Option<PathBuf>,
     /// Only these homes, if any are named.
     pub only_homes: Vec<PathBuf>,
     /// Only these profiles, if any are named.
@@ -136,6 +141,11 @@ impl Session {
             deadline: Instant::now() + deadline,
             patience: limit(run.lock_timeout, defaults.lock_timeout).unwrap_or(usual_patience),
             trigger: run.trigger,
+            metrics_file: run
+                .metrics_file
+                .as_ref()
+                .or(defaults.metrics_file.as_ref())
+                .map(|file| world.cwd.join(file)),
             only_homes: common
                 .home
                 .iter()
@@ -175,6 +185,39 @@ impl Session {
             runtimes: true,
             // The last look, which proves what was done, is taken even when the time is up.
             limit: ASK_LIMIT.min(self.left()).max(LEAST_ASK),
+        }
+    }
+
+    /// Tells a stage of a run: a person with `--verbose`, and the service manager that started it.
+    pub fn stage(&self, text: &str) {
+        self.ui.tell(text);
+        notify::stage(&self.world, text);
+    }
+
+    /// Writes the metrics of a run, and tells the service manager how it ended. What cannot be told is a
+    /// warning.
+    pub fn publish(&self, receipt: &crate::receipt::Receipt) {
+        if let Some(file) = &self.metrics_file
+            && let Err(error) = metrics::write(file, receipt)
+        {
+            self.ui.warn(&error.to_string());
+        }
+        notify::stage(&self.world, receipt.verdict.outcome.word());
+    }
+
+    /// The same for a run that ended before it had a receipt; another run's word is left as it is.
+    fn publish_failure(&self, error: &Error) {
+        notify::stage(&self.world, &error.to_string());
+        let Some(file) = self.metrics_file.as_ref() else {
+            return;
+        };
+        // Another run is at work, or a refusal has its receipt: both wrote or will write for themselves.
+        if matches!(error.kind(), Kind::Locked | Kind::Refused) {
+            return;
+        }
+        let status = error.kind().exit_status();
+        if let Err(error) = metrics::write_failure(file, &self.app.name, status) {
+            self.ui.warn(&error.to_string());
         }
     }
 
@@ -316,21 +359,42 @@ pub fn main() -> ExitCode {
 }
 
 fn dispatch(world: World, ui: Ui, cli: &Cli) -> std::result::Result<u8, (Ui, Error)> {
-    if let Some(Command::Generate { what }) = &cli.command {
-        return generate::run(&ui, what).map_err(|error| (ui, error));
+    match &cli.command {
+        Some(Command::Generate { what }) => {
+            return generate::run(&ui, what).map_err(|error| (ui, error));
+        }
+        Some(Command::Complete { names }) => {
+            let state_dir = cli.common.state_dir.as_deref();
+            return Ok(complete::run(&world, &ui, state_dir, *names));
+        }
+        _ => {}
     }
     let look = Ui::new(&world, ui.format, cli.common.color, ui.quiet, ui.verbose);
-    let session = Session::new(world, ui, &cli.common, &cli.run).map_err(|error| (look, error))?;
+    let session = Session::new(world, ui, &cli.common, &cli.run).map_err(|error| {
+        // Without a configuration only the command line says where the metrics are.
+        if matches!(cli.command, None | Some(Command::Apply))
+            && let Some(file) = &cli.run.metrics_file
+            && let Err(error) =
+                metrics::write_failure(file, &cli.common.app, error.kind().exit_status())
+        {
+            look.warn(&error.to_string());
+        }
+        (look, error)
+    })?;
     let answer = match &cli.command {
         None | Some(Command::Apply) if cli.run.dry_run => plan::run(&session, false),
-        None | Some(Command::Apply) => apply::run(&session),
+        None | Some(Command::Apply) => {
+            apply::run(&session).inspect_err(|error| session.publish_failure(error))
+        }
         Some(Command::Plan(flags)) => plan::run(&session, flags.check),
         Some(Command::Status) => status::run(&session),
         Some(Command::Receipt { what }) => receipt::run(&session, what),
-        Some(Command::Mechanisms { explain }) => mechanisms::run(&session, *explain),
+        Some(Command::Mechanisms { explain, unit }) => {
+            mechanisms::run(&session, *explain, unit.as_deref())
+        }
         Some(Command::Migrations { what }) => migrations::run(&session, what),
         Some(Command::Rehearse) => rehearse::run(&session),
-        Some(Command::Generate { .. }) => Ok(0),
+        Some(Command::Generate { .. } | Command::Complete { .. }) => Ok(0),
     };
     answer.map_err(|error| (session.ui, error))
 }

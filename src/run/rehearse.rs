@@ -217,6 +217,7 @@ impl Stage {
             only_homes: self.homes.clone(),
             only_profiles: Vec::new(),
             argv_flags: session.argv_flags.clone(),
+            metrics_file: None,
             ..*session
         })
     }

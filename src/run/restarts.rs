@@ -301,7 +301,7 @@ fn run_wave(
                     .insert(name.clone(), text.clone())
                     .is_none_or(|before| before != text)
                 {
-                    session.ui.tell(&format!("{name}: {text}"));
+                    session.stage(&format!("{name}: {text}"));
                 }
             }
             Told::Finished(index, name, result) => {
@@ -310,7 +310,7 @@ fn run_wave(
                 let planned = &look.plan.runtimes[index];
                 outcomes[index] = judge(look, planned, result);
                 let decision = &outcomes[index].decision;
-                session.ui.tell(&format!(
+                session.stage(&format!(
                     "{name}: {} {}",
                     decision.outcome.word(),
                     decision.reason

@@ -24,7 +24,9 @@ impl State {
         self.dir.join("receipts")
     }
 
-    fn receipt_path(&self, run_id: &str) -> PathBuf {
+    /// Where the receipt of a run is.
+    #[must_use]
+    pub fn receipt_path(&self, run_id: &str) -> PathBuf {
         self.receipts_dir().join(format!("{run_id}.json"))
     }
 

@@ -285,6 +285,26 @@ impl Fleet {
     }
 }
 
+/// Installs a distribution from PyPI into the cache, once; the reason if that cannot be.
+pub fn install(distribution: &str, version: &str) -> Result<PathBuf, String> {
+    std::fs::create_dir_all(cache()).unwrap();
+    let folder = cache().join(format!("{distribution}-{version}"));
+    let output = Command::new(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/support/install-hermes"
+    ))
+    .args([distribution, version])
+    .arg(&folder)
+    .arg(&folder)
+    .output()
+    .unwrap();
+    if output.status.success() {
+        return Ok(folder);
+    }
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(format!("cannot install {distribution} {version}: {said}"))
+}
+
 /// A thing that this machine may be unable to give.
 trait OrSkip<T> {
     fn or_skip(self) -> Option<T>;

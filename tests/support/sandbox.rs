@@ -147,6 +147,11 @@ impl Sandbox {
         String::from_utf8(output.stdout).unwrap()
     }
 
+    /// Its first process as this machine sees it: the way into its namespaces.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
     /// Where a path of the sandbox is for this process.
     pub fn path(&self, inside: &str) -> PathBuf {
         PathBuf::from(format!("/proc/{}/root{inside}", self.pid))
