@@ -23,9 +23,6 @@ use crate::verify::reconcile::Outcome;
 use crate::verify::verify;
 use crate::world::{Account, World};
 
-/// After a first signal, what is under way is waited for this long.
-const GRACE: Duration = Duration::from_secs(5);
-
 /// How often the main thread looks at the interruption and the deadline.
 const TICK: Duration = Duration::from_millis(100);
 
@@ -340,7 +337,7 @@ fn next(
     };
     if give_up.is_none() && (interruption.signal().is_some() || session.left().is_zero()) {
         stop.store(true, Ordering::SeqCst);
-        *give_up = Some(Instant::now() + GRACE);
+        *give_up = Some(Instant::now() + session.pace.grace);
     }
     if told.is_none() && give_up.is_some_and(|time| Instant::now() >= time) {
         return Err(());
