@@ -384,6 +384,8 @@ pub struct Pace {
     pub end: Option<Instant>,
     /// How long one source of evidence may take.
     pub ask: Duration,
+    /// What one gets also when the time is up.
+    pub least: Duration,
     /// How long what is under way at the deadline is waited for.
     pub grace: Duration,
 }
@@ -393,6 +395,7 @@ impl Pace {
     pub const UNHURRIED: Self = Self {
         end: None,
         ask: Duration::from_secs(15),
+        least: Duration::from_secs(5),
         grace: Duration::from_secs(5),
     };
 
@@ -404,6 +407,7 @@ impl Pace {
         let pace = Self {
             end: Some(now + limit),
             ask: Self::UNHURRIED.ask.min(limit.mul_f64(0.15)),
+            least: Self::UNHURRIED.least.min(limit.mul_f64(0.15)),
             grace: Self::UNHURRIED.grace.min(limit.mul_f64(0.1)),
         };
         (pace, now + limit.mul_f64(0.55))

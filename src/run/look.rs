@@ -163,11 +163,9 @@ fn evaluate_as_owner(
         site_steps: session.site_steps.clone(),
         homes,
     };
-    // The look that closes a run comes after its deadline.
     let limit = session
         .left()
-        .max(session.pace.ask)
-        .min(Duration::from_secs(60));
+        .clamp(session.pace.least, Duration::from_secs(60));
     helper::perform(
         &session.world,
         &owner(session, uid),

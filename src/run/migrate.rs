@@ -139,7 +139,7 @@ fn snapshot(
     receipt: &mut Receipt,
 ) {
     let mut copied: BTreeSet<String> = BTreeSet::new();
-    let mut problems: BTreeMap<u32, String> = BTreeMap::new();
+    let mut problems: BTreeMap<String, String> = BTreeMap::new();
     for (uid, homes) in pending {
         let expected: BTreeMap<&str, &PlannedHome> = homes
             .iter()
@@ -164,27 +164,27 @@ fn snapshot(
         };
         let mut add = |fetched: Fetched| {
             // What a helper answers is hostile: only what was asked for, and as it was planned, counts.
-            if let Some(home) = expected.get(fetched.id.as_str())
-                && is_whole(home, &fetched)
-            {
+            let Some(home) = expected.get(fetched.id.as_str()) else {
+                return Ok(());
+            };
+            if is_whole(home, &fetched) {
                 for file in &fetched.files {
-                    pack.add(
-                        &fetched.id,
-                        &file.path,
-                        file.bytes.as_deref(),
-                        file.mode,
-                        (file.uid, file.gid),
-                    )?;
+                    let bytes = Some(file.bytes.as_slice());
+                    pack.add(&fetched.id, &file.path, bytes, file.mode, (file.uid, file.gid))?;
                 }
                 copied.insert(fetched.id);
+            } else {
+                let problem = fetched.error.unwrap_or_else(|| "it changed before it could be copied".into());
+                problems.insert(fetched.id, problem);
             }
             Ok(())
         };
         let limit = OWNER_LIMIT.min(session.left());
-        if let Err(error) =
-            helper::perform(&session.world, &owner(session, *uid), task, limit, &mut add)
-        {
-            problems.insert(*uid, error.to_string());
+        let answer = helper::perform(&session.world, &owner(session, *uid), task, limit, &mut add);
+        if let Err(error) = answer {
+            for home in homes {
+                problems.entry(home.home.id.clone()).or_insert_with(|| error.to_string());
+            }
         }
     }
     let durable = pack.finish();
@@ -192,12 +192,7 @@ fn snapshot(
         let problem = match &durable {
             Err(error) => Some(error.to_string()),
             Ok(_) if copied.contains(&row.id) => None,
-            Ok(_) => Some(
-                problems
-                    .get(&row.uid)
-                    .cloned()
-                    .unwrap_or_else(|| "it changed before it could be copied".into()),
-            ),
+            Ok(_) => Some(problems.get(&row.id).cloned().unwrap_or_else(|| "it was not copied".into())),
         };
         match problem {
             None => row.files.iter_mut().for_each(|file| file.snapshot = true),
@@ -215,8 +210,8 @@ fn is_whole(home: &PlannedHome, fetched: &Fetched) -> bool {
             .iter()
             .zip(&fetched.files)
             .all(|(planned, fetched)| {
-                let digest = fetched.bytes.as_deref().map(crate::migrate::sha256);
-                planned.path == fetched.path && planned.sha256_before == digest
+                let digest = Some(crate::migrate::sha256(&fetched.bytes));
+            planned.path == fetched.path && planned.sha256_before == digest
             })
 }
 

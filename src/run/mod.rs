@@ -188,7 +188,8 @@ impl Session {
                 .map(|home| home.path.clone())
                 .collect(),
             runtimes: self.scene.shows_runtimes(),
-            limit: self.pace.ask,
+            // The last look, which proves what was done, is taken even when the time is up.
+            limit: self.pace.ask.min(self.left()).max(self.pace.least),
         }
     }
 
