@@ -5,7 +5,10 @@
 //! `UPDATE_ORACLE_CASES` says how many homes are made in all. Intended differences have a name, are counted, and
 //! stand in `migrations/README.md`. Without the programs the tests say that they were skipped.
 
-#![expect(clippy::disallowed_methods, reason = "a test starts the oracle, and makes homes in a scratch folder")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a test starts the oracle, and makes homes in a scratch folder"
+)]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -43,7 +46,9 @@ fn catalog() -> (App, Catalog) {
 }
 
 fn count() -> usize {
-    let asked = std::env::var("UPDATE_ORACLE_CASES").ok().and_then(|count| count.parse().ok());
+    let asked = std::env::var("UPDATE_ORACLE_CASES")
+        .ok()
+        .and_then(|count| count.parse().ok());
     asked.unwrap_or(1500)
 }
 
@@ -73,7 +78,10 @@ fn homes_up_to_50_mean_what_the_newest_hermes_makes_of_them() {
 fn every_intended_difference_is_documented() {
     let readme = std::fs::read_to_string(Path::new(MIGRATIONS).join("README.md")).unwrap();
     for name in INTENDED {
-        assert!(readme.contains(&format!("`{name}`")), "{name} is not in migrations/README.md");
+        assert!(
+            readme.contains(&format!("`{name}`")),
+            "{name} is not in migrations/README.md"
+        );
     }
 }
 
@@ -102,12 +110,20 @@ fn compare_all(venv: &Path, to: u32, seed: u64) {
         homes.push((generated, evaluation));
     }
     let mut said = ask(venv, scratch.path());
-    assert_eq!(said.remove(0)["expects"], to, "the oracle expects another version");
+    assert_eq!(
+        said.remove(0)["expects"],
+        to,
+        "the oracle expects another version"
+    );
     assert_eq!(said.len(), homes.len());
     let compared: Vec<Compared> = homes
         .into_iter()
         .zip(said)
-        .map(|((generated, evaluation), said)| Compared { generated, evaluation, said })
+        .map(|((generated, evaluation), said)| Compared {
+            generated,
+            evaluation,
+            said,
+        })
         .collect();
     judge(&compared, to);
 }
@@ -139,7 +155,17 @@ fn judge(all: &[Compared], to: u32) {
     println!("intended differences: {intended:?}");
     print_coverage(&coverage);
     assert!(intended.keys().all(|name| INTENDED.contains(name)));
-    assert!(wrong.is_empty(), "{} differences:\n{}", wrong.len(), wrong.iter().take(60).cloned().collect::<Vec<_>>().join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} differences:\n{}",
+        wrong.len(),
+        wrong
+            .iter()
+            .take(60)
+            .cloned()
+            .collect::<Vec<_>>()
+            .join("\n")
+    );
     let thin: Vec<_> = coverage.iter().filter(|(_, count)| **count < 5).collect();
     if count() >= 1500 {
         assert!(thin.is_empty(), "too few cases of {thin:?}");
@@ -150,7 +176,10 @@ fn print_coverage(coverage: &BTreeMap<(u32, Shape), usize>) {
     let steps: std::collections::BTreeSet<u32> = coverage.keys().map(|(step, _)| *step).collect();
     println!("step  {SHAPES:?}");
     for step in steps {
-        let counts: Vec<usize> = SHAPES.iter().map(|shape| coverage.get(&(step, *shape)).copied().unwrap_or(0)).collect();
+        let counts: Vec<usize> = SHAPES
+            .iter()
+            .map(|shape| coverage.get(&(step, *shape)).copied().unwrap_or(0))
+            .collect();
         println!("{step:>4}  {counts:?}");
     }
 }
@@ -179,9 +208,15 @@ fn ask(venv: &Path, root: &Path) -> Vec<Value> {
         .stderr(std::process::Stdio::inherit())
         .output()
         .unwrap();
-    assert!(output.status.success(), "the oracle ended with {}", output.status);
+    assert!(
+        output.status.success(),
+        "the oracle ended with {}",
+        output.status
+    );
     let text = String::from_utf8(output.stdout).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 /// A place at which the two results differ.
@@ -194,24 +229,55 @@ struct Difference {
 fn differences(compared: &Compared) -> Vec<Difference> {
     let mut found = Vec::new();
     let said = &compared.said;
-    let whole = |path: &str, ours: Value, theirs: Value| Difference { path: path.into(), ours: Some(ours), theirs: Some(theirs) };
-    if !matches!(compared.evaluation.outcome, HomeOutcome::Migrated | HomeOutcome::Current) {
-        found.push(whole("(home)", compared.evaluation.reason.clone().into(), said["oracle"]["config"].clone()));
+    let whole = |path: &str, ours: Value, theirs: Value| Difference {
+        path: path.into(),
+        ours: Some(ours),
+        theirs: Some(theirs),
+    };
+    if !matches!(
+        compared.evaluation.outcome,
+        HomeOutcome::Migrated | HomeOutcome::Current
+    ) {
+        found.push(whole(
+            "(home)",
+            compared.evaluation.reason.clone().into(),
+            said["oracle"]["config"].clone(),
+        ));
         return found;
     }
     if let Some(raised) = said.get("raised") {
         found.push(whole("(home)", "migrated".into(), raised.clone()));
         return found;
     }
-    diff("", said["ours"].get("config"), said["oracle"].get("config"), &mut found);
+    diff(
+        "",
+        said["ours"].get("config"),
+        said["oracle"].get("config"),
+        &mut found,
+    );
     if said["before"]["env"] != Value::Null {
-        diff("(env)", said["ours"].get("env"), said["oracle"].get("env"), &mut found);
+        diff(
+            "(env)",
+            said["ours"].get("env"),
+            said["oracle"].get("env"),
+            &mut found,
+        );
     }
     if said["before"]["soul"] != Value::Null && said["ours"]["soul"] != said["oracle"]["soul"] {
-        found.push(whole("(soul)", said["ours"]["soul"].clone(), said["oracle"]["soul"].clone()));
+        found.push(whole(
+            "(soul)",
+            said["ours"]["soul"].clone(),
+            said["oracle"]["soul"].clone(),
+        ));
     }
-    if compared.generated.from.is_some_and(|from| from < 23) && said["ours"]["curator"] != said["oracle"]["curator"] {
-        found.push(whole("(curator)", said["ours"]["curator"].clone(), said["oracle"]["curator"].clone()));
+    if compared.generated.from.is_some_and(|from| from < 23)
+        && said["ours"]["curator"] != said["oracle"]["curator"]
+    {
+        found.push(whole(
+            "(curator)",
+            said["ours"]["curator"].clone(),
+            said["oracle"]["curator"].clone(),
+        ));
     }
     found
 }
@@ -223,12 +289,20 @@ fn diff(path: &str, ours: Option<&Value>, theirs: Option<&Value>, found: &mut Ve
     if let (Some(Value::Object(a)), Some(Value::Object(b))) = (ours, theirs) {
         let keys: std::collections::BTreeSet<&String> = a.keys().chain(b.keys()).collect();
         for key in keys {
-            let inner = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+            let inner = if path.is_empty() {
+                key.clone()
+            } else {
+                format!("{path}.{key}")
+            };
             diff(&inner, a.get(key), b.get(key), found);
         }
         return;
     }
-    found.push(Difference { path: path.into(), ours: ours.cloned(), theirs: theirs.cloned() });
+    found.push(Difference {
+        path: path.into(),
+        ours: ours.cloned(),
+        theirs: theirs.cloned(),
+    });
 }
 
 /// The name of an intended difference; none if it is a mistake.
@@ -236,13 +310,22 @@ fn classify(compared: &Compared, difference: &Difference) -> Option<&'static str
     let before = &compared.said["before"]["config"];
     let section = difference.path.split('.').next().unwrap_or_default();
     let is_null = |value: &Option<Value>| matches!(value, None | Some(Value::Null));
-    let at_before = difference.path.split('.').try_fold(before, |value, key| value.get(key));
-    let is_scalar = |value: Option<&Value>| value.is_some_and(|value| !value.is_object() && !value.is_array() && !value.is_null());
+    let at_before = difference
+        .path
+        .split('.')
+        .try_fold(before, |value, key| value.get(key));
+    let is_scalar = |value: Option<&Value>| {
+        value.is_some_and(|value| !value.is_object() && !value.is_array() && !value.is_null())
+    };
     let shape = compared.generated.shape;
     let unchanged = at_before == difference.ours.as_ref();
     match difference.path.as_str() {
         "(home)" => {
-            let reason = difference.ours.as_ref().and_then(Value::as_str).unwrap_or_default();
+            let reason = difference
+                .ours
+                .as_ref()
+                .and_then(Value::as_str)
+                .unwrap_or_default();
             if reason.contains("is expected, here is") {
                 return Some("malformed-value");
             }
@@ -254,20 +337,41 @@ fn classify(compared: &Compared, difference: &Difference) -> Option<&'static str
             (raised && shape == Shape::Scalar).then_some("malformed-value")
         }
         "(soul)" => {
-            let text = |value: &Option<Value>| value.as_ref().and_then(Value::as_str).map(|text| text.trim().to_owned());
+            let text = |value: &Option<Value>| {
+                value
+                    .as_ref()
+                    .and_then(Value::as_str)
+                    .map(|text| text.trim().to_owned())
+            };
             (text(&difference.ours) == text(&difference.theirs)).then_some("trimmed-text")
         }
         path if path.starts_with("(env)") => None,
         // What the program inherits from, it changes with what inherits it.
         path if path.starts_with("base_") && unchanged => Some("shared-value"),
-        _ if is_hollow(difference.ours.as_ref()) && is_hollow(difference.theirs.as_ref()) => Some("empty-section"),
-        _ if is_scalar(before.get(section)) && before.get(section) == difference.ours.as_ref() => Some("malformed-value"),
+        _ if is_hollow(difference.ours.as_ref()) && is_hollow(difference.theirs.as_ref()) => {
+            Some("empty-section")
+        }
+        _ if is_scalar(before.get(section)) && before.get(section) == difference.ours.as_ref() => {
+            Some("malformed-value")
+        }
         _ if before.get(section) == Some(&Value::Null) => Some("null-section"),
         // 0.19 drops every null when it saves, and a later step takes the key for absent.
-        _ if compared.generated.to == 33 && at_before == Some(&Value::Null) && is_null(&difference.ours) => Some("null-value"),
-        path if (path.starts_with("platform_toolsets.") || path.starts_with("known_builtin_toolsets.")) => {
+        _ if compared.generated.to == 33
+            && at_before == Some(&Value::Null)
+            && is_null(&difference.ours) =>
+        {
+            Some("null-value")
+        }
+        path if (path.starts_with("platform_toolsets.")
+            || path.starts_with("known_builtin_toolsets.")) =>
+        {
             let sorted = |value: &Option<Value>| {
-                let mut items: Vec<String> = value.as_ref()?.as_array()?.iter().map(ToString::to_string).collect();
+                let mut items: Vec<String> = value
+                    .as_ref()?
+                    .as_array()?
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect();
                 items.sort();
                 items.dedup();
                 Some(items)
@@ -281,7 +385,8 @@ fn classify(compared: &Compared, difference: &Difference) -> Option<&'static str
 /// Whether a value is absent, or null, or a mapping of nothing else.
 fn is_hollow(value: Option<&Value>) -> bool {
     value.is_none_or(|value| {
-        let is_empty = |map: &serde_json::Map<String, Value>| map.values().all(|value| is_hollow(Some(value)));
+        let is_empty =
+            |map: &serde_json::Map<String, Value>| map.values().all(|value| is_hollow(Some(value)));
         value.is_null() || value.as_object().is_some_and(is_empty)
     })
 }
@@ -306,33 +411,61 @@ fn describe(compared: &Compared, difference: &Difference) -> String {
 #[test]
 fn the_real_examples_change_only_where_they_must() {
     let Some(folder) = std::env::var_os("UPDATE_REAL_CONFIGS").map(PathBuf::from) else {
-        eprintln!("SKIPPED: UPDATE_REAL_CONFIGS names no folder with the real example configurations");
+        eprintln!(
+            "SKIPPED: UPDATE_REAL_CONFIGS names no folder with the real example configurations"
+        );
         return;
     };
     let (app, catalog) = catalog();
     let migrate = |file: &str, from: u32, to: u32| {
         let text = std::fs::read_to_string(folder.join(file)).unwrap();
         let before = format!("_config_version: {from}\n{text}");
-        let home = MemoryHome { files: BTreeMap::from([("config.yaml".to_owned(), before.clone().into_bytes())]), ..Default::default() };
+        let home = MemoryHome {
+            files: BTreeMap::from([("config.yaml".to_owned(), before.clone().into_bytes())]),
+            ..Default::default()
+        };
         let (evaluation, mut after) = evaluate(&app, &catalog, &home, Some(to));
-        let after = after.remove("config.yaml").map_or_else(|| before.clone(), |bytes| String::from_utf8(bytes).unwrap());
+        let after = after
+            .remove("config.yaml")
+            .map_or_else(|| before.clone(), |bytes| String::from_utf8(bytes).unwrap());
         (before, after, evaluation)
     };
     for file in ["cli-config-2026-03.yaml", "cli-config-2026-07.yaml"] {
         for from in 12..=50 {
             let (before, after, evaluation) = migrate(file, from, 50);
-            assert!(evaluation.outcome.is_clean(), "{file} at {from}: {:?}", evaluation.failures);
+            assert!(
+                evaluation.outcome.is_clean(),
+                "{file} at {from}: {:?}",
+                evaluation.failures
+            );
             assert_eq!(comments(&before), comments(&after), "{file} at {from}");
         }
     }
     let (before, after, _) = migrate("cli-config-2026-07.yaml", 33, 50);
-    let changed: Vec<(&str, &str)> = before.lines().zip(after.lines()).filter(|(a, b)| a != b).collect();
+    let changed: Vec<(&str, &str)> = before
+        .lines()
+        .zip(after.lines())
+        .filter(|(a, b)| a != b)
+        .collect();
     assert_eq!(before.lines().count(), after.lines().count());
-    let keys: Vec<&str> = changed.iter().map(|(line, _)| line.trim().split(':').next().unwrap()).collect();
-    assert_eq!(keys, ["_config_version", "max_iterations", "background_process_notifications"]);
+    let keys: Vec<&str> = changed
+        .iter()
+        .map(|(line, _)| line.trim().split(':').next().unwrap())
+        .collect();
+    assert_eq!(
+        keys,
+        [
+            "_config_version",
+            "max_iterations",
+            "background_process_notifications"
+        ]
+    );
 }
 
 /// The comments that stand on a line of their own.
 fn comments(text: &str) -> Vec<&str> {
-    text.lines().map(str::trim).filter(|line| line.starts_with('#')).collect()
+    text.lines()
+        .map(str::trim)
+        .filter(|line| line.starts_with('#'))
+        .collect()
 }

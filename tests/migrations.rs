@@ -1,6 +1,9 @@
 //! The catalogs on disk: every case of every step, the checksums of released steps, the linter itself.
 
-#![expect(clippy::disallowed_methods, reason = "a test makes folders of migrations to lint")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a test makes folders of migrations to lint"
+)]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,7 +31,12 @@ fn home(config: &str) -> MemoryHome {
 fn migrated(home: &MemoryHome, to: u32) -> String {
     let (app, catalog) = hermes();
     let (evaluation, after) = evaluate(&app, &catalog, home, Some(to));
-    assert_eq!(evaluation.outcome, HomeOutcome::Migrated, "{:?}", evaluation.failures);
+    assert_eq!(
+        evaluation.outcome,
+        HomeOutcome::Migrated,
+        "{:?}",
+        evaluation.failures
+    );
     String::from_utf8(after["config.yaml"].clone()).unwrap()
 }
 
@@ -39,7 +47,10 @@ fn every_case_of_every_step_is_as_it_says() {
     for name in App::names() {
         let app = App::builtin(&name).unwrap();
         for step in Catalog::load(&app, &[]).unwrap().steps() {
-            let folder = Path::new(MIGRATIONS).join(&name).join(&step.id).join("cases");
+            let folder = Path::new(MIGRATIONS)
+                .join(&name)
+                .join(&step.id)
+                .join("cases");
             for case in cases::read(&app, &folder).unwrap() {
                 count += 1;
                 wrong.extend(cases::check(&app, step, &case));
@@ -53,14 +64,20 @@ fn every_case_of_every_step_is_as_it_says() {
 #[test]
 fn the_migrations_of_this_program_have_no_findings() {
     let released = catalog::released().unwrap();
-    assert_eq!(catalog::lint(Path::new(MIGRATIONS), &released), Vec::<String>::new());
+    assert_eq!(
+        catalog::lint(Path::new(MIGRATIONS), &released),
+        Vec::<String>::new()
+    );
 }
 
 #[test]
 fn a_second_application_is_a_folder_of_data() {
     let text = std::fs::read_to_string(Path::new(DEMO).join("checksums.toml")).unwrap();
     let released = catalog::parse_checksums(&text).unwrap();
-    assert_eq!(catalog::lint(Path::new(DEMO), &released), Vec::<String>::new());
+    assert_eq!(
+        catalog::lint(Path::new(DEMO), &released),
+        Vec::<String>::new()
+    );
     let path = Path::new(DEMO).join("demo/app.toml");
     let app = App::parse(&std::fs::read_to_string(&path).unwrap(), &path).unwrap();
     let catalog = Catalog::read(&app, &Path::new(DEMO).join("demo")).unwrap();
@@ -70,9 +87,17 @@ fn a_second_application_is_a_folder_of_data() {
         ..MemoryHome::default()
     };
     let (evaluation, after) = evaluate(&app, &catalog, &view, Some(3));
-    assert_eq!(evaluation.outcome, HomeOutcome::Migrated, "{:?}", evaluation.failures);
+    assert_eq!(
+        evaluation.outcome,
+        HomeOutcome::Migrated,
+        "{:?}",
+        evaluation.failures
+    );
     let text = String::from_utf8(after[&app.config.file].clone()).unwrap();
-    assert_eq!(text, "# ours\nschema = 3\n\n[server]\nport = 8080  # old\naddress = \"a\"\n");
+    assert_eq!(
+        text,
+        "# ours\nschema = 3\n\n[server]\nport = 8080  # old\naddress = \"a\"\n"
+    );
 }
 
 /// Copies the Hermes steps somewhere, so that a test can spoil them.
@@ -90,7 +115,10 @@ fn copied() -> (tempfile::TempDir, PathBuf) {
         }
     }
     let scratch = tempfile::tempdir().unwrap();
-    copy(&Path::new(MIGRATIONS).join("hermes"), &scratch.path().join("hermes"));
+    copy(
+        &Path::new(MIGRATIONS).join("hermes"),
+        &scratch.path().join("hermes"),
+    );
     let folder = scratch.path().join("hermes");
     (scratch, folder)
 }
@@ -109,35 +137,75 @@ fn rewrite(path: PathBuf, change: impl Fn(String) -> String) {
 #[test]
 fn a_changed_released_step_is_found() {
     let step = "0025-model-catalog-ttl/step.toml";
-    let found = spoiled(|folder| rewrite(folder.join(step), |text| text.replace("value = 1", "value = 2")));
-    assert!(found.contains("a released step is never changed"), "{found}");
-    let words = spoiled(|folder| rewrite(folder.join(step), |text| text.replace("hourly", "every hour") + "# more\n"));
+    let found = spoiled(|folder| {
+        rewrite(folder.join(step), |text| {
+            text.replace("value = 1", "value = 2")
+        })
+    });
+    assert!(
+        found.contains("a released step is never changed"),
+        "{found}"
+    );
+    let words = spoiled(|folder| {
+        rewrite(folder.join(step), |text| {
+            text.replace("hourly", "every hour") + "# more\n"
+        })
+    });
     assert_eq!(words, "");
 }
 
 #[test]
 fn the_linter_finds_what_is_wrong() {
-    let gone = spoiled(|folder| std::fs::remove_dir_all(folder.join("0036-delegation-iterations")).unwrap());
-    assert!(gone.contains("0036-delegation-iterations: released with") && gone.contains("no step leads on from version 35"), "{gone}");
-    let renamed = spoiled(|folder| {
-        std::fs::rename(folder.join("0036-delegation-iterations"), folder.join("0136-x")).unwrap();
+    let gone = spoiled(|folder| {
+        std::fs::remove_dir_all(folder.join("0036-delegation-iterations")).unwrap()
     });
-    assert!(renamed.contains("0136-x: the name does not start with 0036-"), "{renamed}");
+    assert!(
+        gone.contains("0036-delegation-iterations: released with")
+            && gone.contains("no step leads on from version 35"),
+        "{gone}"
+    );
+    let renamed = spoiled(|folder| {
+        std::fs::rename(
+            folder.join("0036-delegation-iterations"),
+            folder.join("0136-x"),
+        )
+        .unwrap();
+    });
+    assert!(
+        renamed.contains("0136-x: the name does not start with 0036-"),
+        "{renamed}"
+    );
     let twice = spoiled(|folder| {
-        let old = std::fs::read_to_string(folder.join("0036-delegation-iterations/step.toml")).unwrap();
+        let old =
+            std::fs::read_to_string(folder.join("0036-delegation-iterations/step.toml")).unwrap();
         std::fs::create_dir_all(folder.join("0036-again/cases")).unwrap();
         std::fs::write(folder.join("0036-again/step.toml"), old).unwrap();
     });
-    assert!(twice.contains("both lead past version 35") && twice.contains("not in checksums.toml"), "{twice}");
-    assert!(twice.contains("0036-again: no case that it changes"), "{twice}");
+    assert!(
+        twice.contains("both lead past version 35") && twice.contains("not in checksums.toml"),
+        "{twice}"
+    );
+    assert!(
+        twice.contains("0036-again: no case that it changes"),
+        "{twice}"
+    );
     let unknown = spoiled(|folder| {
-        rewrite(folder.join("0036-delegation-iterations/step.toml"), |text| text + "unless = 5\n");
+        rewrite(
+            folder.join("0036-delegation-iterations/step.toml"),
+            |text| text + "unless = 5\n",
+        );
     });
     assert!(unknown.contains("unless"), "{unknown}");
     let case = spoiled(|folder| {
-        rewrite(folder.join("0036-delegation-iterations/cases/old-default.after.yaml"), |text| text + "# more\n");
+        rewrite(
+            folder.join("0036-delegation-iterations/cases/old-default.after.yaml"),
+            |text| text + "# more\n",
+        );
     });
-    assert!(case.contains("0036-delegation-iterations: old-default: config.yaml must say"), "{case}");
+    assert!(
+        case.contains("0036-delegation-iterations: old-default: config.yaml must say"),
+        "{case}"
+    );
 }
 
 #[test]
@@ -145,34 +213,77 @@ fn homes_end_as_the_table_says() {
     let (app, catalog) = hermes();
     let end = |view: &MemoryHome, to: Option<u32>| evaluate(&app, &catalog, view, to).0.outcome;
     let config = |text: &str, to: u32| end(&home(text), Some(to));
-    assert_eq!(end(&MemoryHome::default(), Some(50)), HomeOutcome::Unconfigured);
-    for text in ["", "\n \n", "null\n", "a: [1\n", "- a\n", "5\n", "a: 1\n---\nb: 2\n", "a: 1\na: 2\n"] {
+    assert_eq!(
+        end(&MemoryHome::default(), Some(50)),
+        HomeOutcome::Unconfigured
+    );
+    for text in [
+        "",
+        "\n \n",
+        "null\n",
+        "a: [1\n",
+        "- a\n",
+        "5\n",
+        "a: 1\n---\nb: 2\n",
+        "a: 1\na: 2\n",
+    ] {
         assert_eq!(config(text, 50), HomeOutcome::Invalid, "{text:?}");
     }
     assert_eq!(end(&home("a: 1\n"), None), HomeOutcome::NoInstall);
-    assert_eq!(config("_config_version: 50\n", 51), HomeOutcome::BeyondCatalog);
-    assert_eq!(config("_config_version: 60\n", 60), HomeOutcome::BeyondCatalog);
-    assert_eq!(config("_config_version: 999\n", 50), HomeOutcome::NewerThanCode);
-    assert_eq!(config("_config_version: 34\n", 33), HomeOutcome::NewerThanCode);
+    assert_eq!(
+        config("_config_version: 50\n", 51),
+        HomeOutcome::BeyondCatalog
+    );
+    assert_eq!(
+        config("_config_version: 60\n", 60),
+        HomeOutcome::BeyondCatalog
+    );
+    assert_eq!(
+        config("_config_version: 999\n", 50),
+        HomeOutcome::NewerThanCode
+    );
+    assert_eq!(
+        config("_config_version: 34\n", 33),
+        HomeOutcome::NewerThanCode
+    );
     for version in ["11", "true", "abc", "-3", "null", "0", "[12]"] {
-        assert_eq!(config(&format!("_config_version: {version}\n"), 50), HomeOutcome::BelowFloor, "{version}");
+        assert_eq!(
+            config(&format!("_config_version: {version}\n"), 50),
+            HomeOutcome::BelowFloor,
+            "{version}"
+        );
     }
     for version in ["50", "\"50\"", "50.9", "0x32"] {
-        assert_eq!(config(&format!("_config_version: {version}\n"), 50), HomeOutcome::Current, "{version}");
+        assert_eq!(
+            config(&format!("_config_version: {version}\n"), 50),
+            HomeOutcome::Current,
+            "{version}"
+        );
     }
     for version in ["12", "\"12\"", "44.9", "49"] {
-        assert_eq!(config(&format!("_config_version: {version}\n"), 50), HomeOutcome::Migrated, "{version}");
+        assert_eq!(
+            config(&format!("_config_version: {version}\n"), 50),
+            HomeOutcome::Migrated,
+            "{version}"
+        );
     }
     assert_eq!(config("model: x\n", 50), HomeOutcome::Migrated);
     assert_eq!(config("# only a comment\n", 50), HomeOutcome::Migrated);
-    assert_eq!(config("_config_version: 16\nauxiliary: 5\ncompression: {summary_model: m}\n", 50), HomeOutcome::Failed);
+    assert_eq!(
+        config(
+            "_config_version: 16\nauxiliary: 5\ncompression: {summary_model: m}\n",
+            50
+        ),
+        HomeOutcome::Failed
+    );
     let mut view = home("_config_version: 49\n");
     view.read_only.insert("config.yaml".into());
     let (evaluation, _) = evaluate(&app, &catalog, &view, Some(50));
     assert_eq!(evaluation.outcome, HomeOutcome::ReadOnly);
     assert_eq!(evaluation.changes.len(), 1, "the pending change is listed");
     // What needs nothing is never asked whether it can be written.
-    view.files.insert("config.yaml".into(), b"_config_version: 50\n".to_vec());
+    view.files
+        .insert("config.yaml".into(), b"_config_version: 50\n".to_vec());
     assert_eq!(end(&view, Some(50)), HomeOutcome::Current);
 }
 
@@ -200,22 +311,35 @@ fn every_failure_is_listed_and_nothing_is_written() {
             "step 0021-plugins-opt-in: plugins: a mapping is expected, here is a whole number (line 5)",
         ]
     );
-    let failed = evaluation.steps.iter().filter(|step| step.result == StepOutcome::Failed);
+    let failed = evaluation
+        .steps
+        .iter()
+        .filter(|step| step.result == StepOutcome::Failed);
     assert_eq!(failed.count(), 3);
-    assert_eq!(evaluation.steps.len(), 27, "the others are evaluated all the same");
+    assert_eq!(
+        evaluation.steps.len(),
+        27,
+        "the others are evaluated all the same"
+    );
 }
 
 #[test]
 fn an_unversioned_file_gets_only_the_steps_for_legacy_keys() {
     let text = "delegation: {max_iterations: 50}\nagent: {verify_on_stop: true}\nsecurity: {tirith_path: x}\n";
     let after = migrated(&home(text), 50);
-    assert!(after.contains("max_iterations: 50") && after.contains("verify_on_stop: true"), "{after}");
+    assert!(
+        after.contains("max_iterations: 50") && after.contains("verify_on_stop: true"),
+        "{after}"
+    );
     assert!(!after.contains("tirith"), "{after}");
     let (app, catalog) = hermes();
     let (evaluation, _) = evaluate(&app, &catalog, &home(text), Some(50));
     assert_eq!(evaluation.from.as_deref(), Some("unversioned"));
     let steps: Vec<&str> = evaluation.steps.iter().map(|step| &step.id[..4]).collect();
-    let legacy = ["0012", "0014", "0016", "0017", "0029", "0033", "0038", "0039", "0042", "0043", "0046", "0050"];
+    let legacy = [
+        "0012", "0014", "0016", "0017", "0029", "0033", "0038", "0039", "0042", "0043", "0046",
+        "0050",
+    ];
     assert_eq!(steps, legacy);
 }
 
@@ -227,7 +351,15 @@ fn what_changed_is_named_with_its_step() {
     let lines: Vec<String> = evaluation
         .changes
         .iter()
-        .map(|change| format!("{} {} {:?} {:?}", &change.step[..4], change.path, change.before, change.after))
+        .map(|change| {
+            format!(
+                "{} {} {:?} {:?}",
+                &change.step[..4],
+                change.path,
+                change.before,
+                change.after
+            )
+        })
         .collect();
     assert_eq!(
         lines,
@@ -237,10 +369,16 @@ fn what_changed_is_named_with_its_step() {
             "0036 delegation.max_iterations Some(Number(50)) Some(Number(250))",
         ]
     );
-    assert_eq!(evaluation.files[0].sha256_after, fleet_update::migrate::sha256(&after["config.yaml"]));
+    assert_eq!(
+        evaluation.files[0].sha256_after,
+        fleet_update::migrate::sha256(&after["config.yaml"])
+    );
     let mut again = home("");
     again.files = after;
-    assert_eq!(evaluate(&app, &catalog, &again, Some(50)).0.outcome, HomeOutcome::Current);
+    assert_eq!(
+        evaluate(&app, &catalog, &again, Some(50)).0.outcome,
+        HomeOutcome::Current
+    );
 }
 
 #[test]
@@ -248,14 +386,27 @@ fn a_shared_value_is_never_edited() {
     let (app, catalog) = hermes();
     let end = |text: &str| evaluate(&app, &catalog, &home(text), Some(50)).0;
     let aliased = end("_config_version: 24\nbase: &b {ttl_hours: 24}\nmodel_catalog: *b\n");
-    assert_eq!(aliased.outcome, HomeOutcome::Failed, "{:?}", aliased.changes);
+    assert_eq!(
+        aliased.outcome,
+        HomeOutcome::Failed,
+        "{:?}",
+        aliased.changes
+    );
     let anchored = end("_config_version: 24\nmodel_catalog: &b {ttl_hours: 24}\nother: *b\n");
-    assert_eq!(anchored.outcome, HomeOutcome::Failed, "{:?}", anchored.changes);
+    assert_eq!(
+        anchored.outcome,
+        HomeOutcome::Failed,
+        "{:?}",
+        anchored.changes
+    );
     // A value that is inherited gets a key of its own.
     let text = "_config_version: 24\nbase: &b {ttl_hours: 24}\nmodel_catalog:\n  <<: *b\nother:\n  <<: *b\n";
     let after = migrated(&home(text), 33);
     assert!(after.contains("base: &b {ttl_hours: 24}\n"), "{after}");
-    assert!(after.contains("model_catalog:\n  <<: *b\n  ttl_hours: 1\n"), "{after}");
+    assert!(
+        after.contains("model_catalog:\n  <<: *b\n  ttl_hours: 1\n"),
+        "{after}"
+    );
 }
 
 #[test]
@@ -266,13 +417,25 @@ fn a_site_step_leads_past_the_catalog() {
     let catalog = Catalog::load(&app, &site).unwrap();
     assert_eq!(catalog.newest(), 51);
     let (evaluation, after) = evaluate(&app, &catalog, &home("_config_version: 50\n"), Some(51));
-    assert_eq!(evaluation.outcome, HomeOutcome::Migrated, "{:?}", evaluation.failures);
+    assert_eq!(
+        evaluation.outcome,
+        HomeOutcome::Migrated,
+        "{:?}",
+        evaluation.failures
+    );
     let after = String::from_utf8_lossy(&after["config.yaml"]).into_owned();
-    assert!(after.contains("_config_version: 51") && after.contains("a:"), "{after}");
+    assert!(
+        after.contains("_config_version: 51") && after.contains("a:"),
+        "{after}"
+    );
     let missing = [("0052-ours.toml".to_owned(), text.replace("51", "52"))];
     let catalog = Catalog::load(&app, &missing).unwrap();
     let (evaluation, _) = evaluate(&app, &catalog, &home("_config_version: 49\n"), Some(52));
-    assert_eq!(evaluation.outcome, HomeOutcome::BeyondCatalog, "never stamped");
+    assert_eq!(
+        evaluation.outcome,
+        HomeOutcome::BeyondCatalog,
+        "never stamped"
+    );
     let twice = [("x.toml".to_owned(), text.replace("51", "50"))];
     assert!(Catalog::load(&app, &twice).is_err());
 }
@@ -281,7 +444,12 @@ fn a_site_step_leads_past_the_catalog() {
 fn a_step_says_what_it_may_touch() {
     let (_, catalog) = hermes();
     let touches = |id: &str| -> Vec<String> {
-        catalog.steps().iter().find(|step: &&Step| step.id.starts_with(id)).unwrap().touches()
+        catalog
+            .steps()
+            .iter()
+            .find(|step: &&Step| step.id.starts_with(id))
+            .unwrap()
+            .touches()
     };
     assert_eq!(touches("0025"), ["model_catalog.ttl_hours"]);
     assert_eq!(touches("0049"), ["terminal.vercel_runtime", ".env"]);
@@ -289,7 +457,11 @@ fn a_step_says_what_it_may_touch() {
     for step in catalog.steps() {
         for path in step.touches() {
             let guarded = path.starts_with("approvals") || path.starts_with("security");
-            assert!(!guarded || path.starts_with("security.tirith_"), "{}: {path}", step.id);
+            assert!(
+                !guarded || path.starts_with("security.tirith_"),
+                "{}: {path}",
+                step.id
+            );
         }
     }
 }

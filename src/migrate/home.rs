@@ -172,7 +172,9 @@ impl Task for Evaluate {
     fn perform(self, _: &World, _: &mut dyn FnMut(()) -> Result<()>) -> Result<Vec<Evaluation>> {
         let catalog = Catalog::load(&self.app, &self.site_steps)?;
         let homes = self.homes.par_iter();
-        Ok(homes.map(|target| look(&self.app, &catalog, target)).collect())
+        Ok(homes
+            .map(|target| look(&self.app, &catalog, target))
+            .collect())
     }
 }
 
@@ -180,7 +182,11 @@ impl Task for Evaluate {
 fn look(app: &App, catalog: &Catalog, target: &HomeTarget) -> Evaluation {
     let mut evaluation = match HomeFolder::open(target) {
         Ok(Some(home)) => evaluate(app, catalog, &home, target.expected).0,
-        Ok(None) => Evaluation::new(HomeOutcome::Unconfigured, "there is no folder", target.expected),
+        Ok(None) => Evaluation::new(
+            HomeOutcome::Unconfigured,
+            "there is no folder",
+            target.expected,
+        ),
         Err(reason) => Evaluation::new(HomeOutcome::Invalid, reason, target.expected),
     };
     evaluation.id.clone_from(&target.id);
@@ -198,7 +204,11 @@ impl Task for Fetch {
                 Ok(files) => (files, None),
                 Err(reason) => (Vec::new(), Some(reason)),
             };
-            tell(Fetched { id: target.id, files, error })?;
+            tell(Fetched {
+                id: target.id,
+                files,
+                error,
+            })?;
         }
         Ok(())
     }
@@ -209,11 +219,17 @@ fn fetch(target: &HomeTarget, files: &[String]) -> std::result::Result<Vec<Fetch
     let mut found = Vec::new();
     let mut left = FETCH_LIMIT;
     for path in files {
-        let original = home.folder.read(Path::new(path), MAX_BYTES).map_err(|error| error.to_string())?;
+        let original = home
+            .folder
+            .read(Path::new(path), MAX_BYTES)
+            .map_err(|error| error.to_string())?;
         let Some(original) = original else { continue };
-        left = left
-            .checked_sub(original.bytes.len())
-            .ok_or_else(|| format!("the files of {} are too large for a snapshot", target.path.display()))?;
+        left = left.checked_sub(original.bytes.len()).ok_or_else(|| {
+            format!(
+                "the files of {} are too large for a snapshot",
+                target.path.display()
+            )
+        })?;
         found.push(FetchedFile {
             path: path.clone(),
             mode: original.mode,
@@ -291,21 +307,36 @@ fn commit(
     files: &[FileChange],
     dirs: &[String],
 ) -> std::result::Result<(), Failed> {
-    let home = open(target).map_err(|reason| Failed { outcome: HomeOutcome::Conflict, reason })?;
+    let home = open(target).map_err(|reason| Failed {
+        outcome: HomeOutcome::Conflict,
+        reason,
+    })?;
     let (now, after) = evaluate(app, catalog, &home, target.expected);
     match now.outcome {
         HomeOutcome::Migrated if now.files == files && now.dirs == dirs => {}
         HomeOutcome::ReadOnly => {
-            return Err(Failed { outcome: HomeOutcome::ReadOnly, reason: now.reason });
+            return Err(Failed {
+                outcome: HomeOutcome::ReadOnly,
+                reason: now.reason,
+            });
         }
         HomeOutcome::Migrated => {
             let reason = "it changed since it was planned".to_owned();
-            return Err(Failed { outcome: HomeOutcome::Conflict, reason });
+            return Err(Failed {
+                outcome: HomeOutcome::Conflict,
+                reason,
+            });
         }
         other => {
-            let reason = format!("it changed since it was planned, and is {other} now: {}", now.reason);
+            let reason = format!(
+                "it changed since it was planned, and is {other} now: {}",
+                now.reason
+            );
             let reason = reason.trim_end_matches(": ").to_owned();
-            return Err(Failed { outcome: HomeOutcome::Conflict, reason });
+            return Err(Failed {
+                outcome: HomeOutcome::Conflict,
+                reason,
+            });
         }
     }
     let originals = home.originals.into_inner();
@@ -313,7 +344,9 @@ fn commit(
     for dir in &now.dirs {
         home.folder.make_dir(Path::new(dir))?;
     }
-    let files = after.into_iter().map(|(path, bytes)| (originals.get(&path), path, bytes));
+    let files = after
+        .into_iter()
+        .map(|(path, bytes)| (originals.get(&path), path, bytes));
     let mut writes = Vec::new();
     for (original, path, bytes) in files {
         let original = original.ok_or_else(|| Failed {
@@ -325,8 +358,15 @@ fn commit(
     write_all(app, &home.folder, writes)
 }
 
-fn restore(app: &App, target: &HomeTarget, files: &[RestoreFile]) -> std::result::Result<(), Failed> {
-    let conflict = |reason: String| Failed { outcome: HomeOutcome::Conflict, reason };
+fn restore(
+    app: &App,
+    target: &HomeTarget,
+    files: &[RestoreFile],
+) -> std::result::Result<(), Failed> {
+    let conflict = |reason: String| Failed {
+        outcome: HomeOutcome::Conflict,
+        reason,
+    };
     let home = open(target).map_err(conflict)?;
     let mut originals = Vec::new();
     for file in files {
@@ -387,7 +427,10 @@ impl From<WriteError> for Failed {
             WriteError::Changed { .. } => HomeOutcome::Conflict,
             WriteError::Refused { .. } | WriteError::Io { .. } => HomeOutcome::Failed,
         };
-        Self { outcome, reason: error.to_string() }
+        Self {
+            outcome,
+            reason: error.to_string(),
+        }
     }
 }
 
@@ -417,7 +460,10 @@ impl HomeFolder {
         };
         let within = match &target.within {
             None => None,
-            Some(tree) => Some(std::fs::canonicalize(tree).map_err(|error| format!("cannot open {}: {error}", tree.display()))?),
+            Some(tree) => Some(
+                std::fs::canonicalize(tree)
+                    .map_err(|error| format!("cannot open {}: {error}", tree.display()))?,
+            ),
         };
         if let Some(tree) = &within
             && !path.starts_with(tree)
@@ -428,7 +474,11 @@ impl HomeFolder {
         if let Some(tree) = &within {
             folder = folder.within(tree);
         }
-        Ok(Some(Self { folder, within, originals: RefCell::default() }))
+        Ok(Some(Self {
+            folder,
+            within,
+            originals: RefCell::default(),
+        }))
     }
 
     /// Where a path of the home really is, if its owner controls it.
@@ -439,9 +489,11 @@ impl HomeFolder {
             Err(error) => return Err(error),
         };
         match &self.within {
-            Some(tree) if !real.starts_with(tree) => {
-                Err(io::Error::other(format!("a link to {}, out of {}", real.display(), tree.display())))
-            }
+            Some(tree) if !real.starts_with(tree) => Err(io::Error::other(format!(
+                "a link to {}, out of {}",
+                real.display(),
+                tree.display()
+            ))),
             _ => Ok(Some(real)),
         }
     }
@@ -451,7 +503,10 @@ impl HomeView for HomeFolder {
     fn read(&self, file: &str) -> io::Result<Option<Vec<u8>>> {
         let path = Path::new(file);
         // A folder of the home may be a link: what is read in it is only looked at, never written.
-        let linked = match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        let linked = match path
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty())
+        {
             Some(parent) => {
                 let real = self.real(&parent.to_string_lossy())?;
                 real.filter(|real| *real != self.folder.path().join(parent))
@@ -463,13 +518,20 @@ impl HomeView for HomeFolder {
             if let Some(tree) = &self.within {
                 folder = folder.within(tree);
             }
-            let found = folder.read(Path::new(name), MAX_BYTES).map_err(io::Error::other)?;
+            let found = folder
+                .read(Path::new(name), MAX_BYTES)
+                .map_err(io::Error::other)?;
             return Ok(found.map(|original| original.bytes));
         }
-        let original = self.folder.read(path, MAX_BYTES).map_err(|error| io::Error::other(error.reason))?;
+        let original = self
+            .folder
+            .read(path, MAX_BYTES)
+            .map_err(|error| io::Error::other(error.reason))?;
         Ok(original.map(|original| {
             let bytes = original.bytes.clone();
-            self.originals.borrow_mut().insert(file.to_owned(), original);
+            self.originals
+                .borrow_mut()
+                .insert(file.to_owned(), original);
             bytes
         }))
     }
@@ -519,9 +581,15 @@ mod hexadecimal {
         serializer.serialize_str(&super::super::hex(bytes))
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<u8>, D::Error> {
         let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-        let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+        let digit = |byte: u8| {
+            char::from(byte)
+                .to_digit(16)
+                .and_then(|digit| u8::try_from(digit).ok())
+        };
         let pairs = text.as_bytes().chunks(2);
         pairs
             .map(|pair| match pair {

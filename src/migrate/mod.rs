@@ -314,8 +314,15 @@ fn prepare<'c>(
     let mut evaluation = Evaluation::new(Is::Current, "", expected);
     evaluation.config_sha256 = Some(sha256(&bytes));
     // A file without a word is what a crash leaves behind; one with comments alone was written by somebody.
-    if bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes).trim_ascii().is_empty() {
-        return Err(Box::new(evaluation.concluded(Is::Invalid, format!("{file} is empty"))));
+    if bytes
+        .strip_prefix(b"\xef\xbb\xbf")
+        .unwrap_or(&bytes)
+        .trim_ascii()
+        .is_empty()
+    {
+        return Err(Box::new(
+            evaluation.concluded(Is::Invalid, format!("{file} is empty")),
+        ));
     }
     let config = match document::parse(app.config.format, &bytes) {
         Ok(config) if matches!(config.value(), Value::Map(_)) => config,

@@ -170,11 +170,19 @@ fn snapshot(
             if is_whole(home, &fetched) {
                 for file in &fetched.files {
                     let bytes = Some(file.bytes.as_slice());
-                    pack.add(&fetched.id, &file.path, bytes, file.mode, (file.uid, file.gid))?;
+                    pack.add(
+                        &fetched.id,
+                        &file.path,
+                        bytes,
+                        file.mode,
+                        (file.uid, file.gid),
+                    )?;
                 }
                 copied.insert(fetched.id);
             } else {
-                let problem = fetched.error.unwrap_or_else(|| "it changed before it could be copied".into());
+                let problem = fetched
+                    .error
+                    .unwrap_or_else(|| "it changed before it could be copied".into());
                 problems.insert(fetched.id, problem);
             }
             Ok(())
@@ -183,7 +191,9 @@ fn snapshot(
         let answer = helper::perform(&session.world, &owner(session, *uid), task, limit, &mut add);
         if let Err(error) = answer {
             for home in homes {
-                problems.entry(home.home.id.clone()).or_insert_with(|| error.to_string());
+                problems
+                    .entry(home.home.id.clone())
+                    .or_insert_with(|| error.to_string());
             }
         }
     }
@@ -192,7 +202,12 @@ fn snapshot(
         let problem = match &durable {
             Err(error) => Some(error.to_string()),
             Ok(_) if copied.contains(&row.id) => None,
-            Ok(_) => Some(problems.get(&row.id).cloned().unwrap_or_else(|| "it was not copied".into())),
+            Ok(_) => Some(
+                problems
+                    .get(&row.id)
+                    .cloned()
+                    .unwrap_or_else(|| "it was not copied".into()),
+            ),
         };
         match problem {
             None => row.files.iter_mut().for_each(|file| file.snapshot = true),
@@ -211,7 +226,7 @@ fn is_whole(home: &PlannedHome, fetched: &Fetched) -> bool {
             .zip(&fetched.files)
             .all(|(planned, fetched)| {
                 let digest = Some(crate::migrate::sha256(&fetched.bytes));
-            planned.path == fetched.path && planned.sha256_before == digest
+                planned.path == fetched.path && planned.sha256_before == digest
             })
 }
 

@@ -99,6 +99,9 @@ pub fn run(
     );
     let mut failures = 0;
     for (wave, limit) in [(first, 1), (rest, session.max_failures)] {
+        if interruption.signal().is_some() || session.left().is_zero() {
+            break;
+        }
         let jobs: Vec<Job> = wave
             .iter()
             .filter(|index| is_open(&outcomes, index))
@@ -176,7 +179,8 @@ fn job(session: &Session, look: &Look, index: usize) -> Option<Job> {
         .map(|home| home.home.path.clone())
         .collect();
     let row = planned.mechanism.clone()?;
-    let limit = budget(&row, runtime.unit.as_ref()).min(session.left());
+    // Not cut short by the run's deadline: what is under way then is `unaccounted`, not `down`.
+    let limit = budget(&row, runtime.unit.as_ref());
     let profile = look
         .plan
         .homes

@@ -101,39 +101,292 @@ const SUBJECTS: &[Subject] = &[
             r#"[{name: "2070", api: "${BASE}/v1", apiKey: "${KEY}", ssl_verify: false, unknown: 1, contextLength: 4096}]"#,
             r#"[{name: A B, url: "https://a/v1"}, {name: a  b, url: "https://b/v1", models: {x: {k: 1}}}]"#,
         ],
-        user: &["[]", "[{name: no address}]", "[{name: x, base_url: not-a-url}]", "[5]"],
+        user: &[
+            "[]",
+            "[{name: no address}]",
+            "[{name: x, base_url: not-a-url}]",
+            "[5]",
+        ],
     },
-    Subject { step: 13, section: ".env", old: &["LLM_MODEL=gpt-4", "OPENAI_MODEL='x y'", "LLM_MODEL=a\nOPENAI_MODEL=b"], user: &["MODEL=x", "MY_LLM_MODEL=x", "#LLM_MODEL=x", "LLM_MODEL="] },
-    Subject { step: 14, section: "stt", old: &["model: whisper-1", "model: large-v3", "provider: groq\nmodel: whisper-large-v3", "provider: openai\nmodel: whisper-1", "provider: local_command\nmodel: tiny"], user: &["provider: openai\nopenai: {model: mine}", "enabled: false"] },
-    Subject { step: 16, section: "display", old: &["tool_progress_overrides: {telegram: verbose, slack: off}", "tool_progress_overrides: {cli: all}\nplatforms: {cli: {streaming: true}}"], user: &["platforms: {cli: {tool_progress: new}}", "tool_progress_overrides: {}", "tool_progress_overrides: {cli: all}\nplatforms: {cli: {tool_progress: new}}"] },
-    Subject { step: 17, section: "compression", old: &["summary_model: google/gemini", "summary_model: ' m '\nsummary_provider: nous\nsummary_base_url: https://x", "summary_provider: auto\nthreshold: 0.5", "summary_model: ''"], user: &["threshold: 0.7", "enabled: false"] },
-    Subject { step: 21, section: "plugins", old: &["disabled: [off-one]", "disabled: []"], user: &["enabled: [mine]", "enabled: []", "enabled: null"] },
-    Subject { step: 23, section: "curator", old: &["enabled: true"], user: &["enabled: false"] },
-    Subject { step: 25, section: "model_catalog", old: &["ttl_hours: 24", "ttl_hours: 24.0"], user: &["ttl_hours: 12", "ttl_hours: '24'", "ttl_hours: null"] },
-    Subject { step: 29, section: "memory", old: &["write_mode: approve", "write_mode: on", "write_mode: ' APPROVE '", "write_mode: off\nwrite_approval: true"], user: &["write_approval: true", "memory_char_limit: 100"] },
-    Subject { step: 29, section: "skills", old: &["write_mode: approve", "write_mode: 'off'"], user: &["write_approval: false"] },
-    Subject { step: 31, section: "agent", old: &["verify_on_stop: auto", "verify_on_stop: ' Auto'"], user: &["verify_on_stop: false", "verify_on_stop: 'yes'"] },
-    Subject { step: 32, section: "agent", old: &["verify_on_stop: true", "verify_on_stop: on"], user: &["verify_on_stop: 'true'", "verify_on_stop: 1"] },
-    Subject { step: 33, section: "delegation", old: &["max_async_children: 8", "max_async_children: 5\nmax_concurrent_children: 7", "max_async_children: 2", "max_async_children: '6'", "max_async_children: x", "max_async_children: 10"], user: &["max_concurrent_children: 5"] },
-    Subject { step: 34, section: "display", old: &["personality: pirate", "personality: Mine"], user: &["personality: none", "personality: ''", "skin: x"] },
-    Subject { step: 34, section: "agent", old: &["system_prompt: You are a helpful, friendly AI assistant.", "personalities: {bro: {system_prompt: Be chill., tone: calm}}\nsystem_prompt: \"Be chill.\\nTone: calm\"", "personalities: {bro: [a, b]}\nsystem_prompt: [a, b]"], user: &["system_prompt: Speak as I do.", "system_prompt: ''", "personalities: {helpful: other}\nsystem_prompt: You are a helpful, friendly AI assistant."] },
-    Subject { step: 35, section: "display", old: &["background_process_notifications: all", "background_process_notifications: ' ALL '"], user: &["background_process_notifications: result", "background_process_notifications: off"] },
-    Subject { step: 36, section: "delegation", old: &["max_iterations: 50"], user: &["max_iterations: 60", "max_iterations: '50'"] },
-    Subject { step: 37, section: "delegation", old: &["max_concurrent_children: 3"], user: &["max_concurrent_children: 4"] },
-    Subject { step: 38, section: "plugins", old: &["enabled: [a, nemo_relay]", "enabled: [observability/nemo_relay, nemo_relay]", "enabled: [nemo_relay, b, nemo_relay]"], user: &["enabled: [a]", "enabled: [nemo_relay2]", "enabled: nemo_relay"] },
-    Subject { step: 39, section: "platform_toolsets", old: &["cli: [hermes-cli, bfl]", "slack: [bfl]\ncli: [hermes-cli]"], user: &["cli: [hermes-cli]", "cli: bfl"] },
-    Subject { step: 39, section: "known_builtin_toolsets", old: &["cli: [web, bfl, file]"], user: &["cli: [web]"] },
-    Subject { step: 40, section: "model_catalog", old: &["ttl_hours: 1", "ttl_hours: 1.0"], user: &["ttl_hours: 1\nttl_minutes: 5", "ttl_hours: 2", "ttl_minutes: 30"] },
-    Subject { step: 41, section: "SOUL.md", old: &["# Me\n\nKind.\n\n## Messaging other agents\n\nOld.\n\n## Rules\nx\n", "Kind.\n\n## Messaging other agents\nOld.\n### Roster\n- a\n"], user: &["# Me\n\nKind.\n", "Kind.\n## Other\nx\n"] },
-    Subject { step: 42, section: "cron", old: &["model_drift_guard: true", "model_drift_guard: false\nwrap_response: false"], user: &["model_drift_guard: null", "wrap_response: true"] },
-    Subject { step: 43, section: "gateway", old: &["multiplex_profile_allowlist: [a, b]", "multiplex_profile_allowlist: null\nmultiplex_profiles: true"], user: &["multiplex_profiles: false"] },
-    Subject { step: 44, section: "curator", old: &["stale_after_days: 30", "archive_after_days: 90\nstale_after_days: 30"], user: &["stale_after_days: 29", "archive_after_days: 91"] },
-    Subject { step: 45, section: "platform_toolsets", old: &["cli: [web, file]", "cli: [terminal, hermes-cli]\nslack: [hermes-slack]"], user: &["cli: [hermes-cli]", "cli: [web, connections]", "cli: []"] },
-    Subject { step: 46, section: "mcp_servers", old: &["a: {command: x, disabled: true}", "a: {disabled: 'yes', enabled: true}\nb: {disabled: false}", "a: {disabled: 1}"], user: &["a: {enabled: true}", "a: {disabled: false}", "a: {disabled: maybe}"] },
-    Subject { step: 47, section: "compression", old: &["threshold_tokens: 256000"], user: &["threshold_tokens: 128000", "threshold_tokens: null"] },
-    Subject { step: 48, section: "terminal", old: &["docker_image: nikolaik/python-nodejs:python3.11-nodejs20", "modal_image: nikolaik/python-nodejs:python3.14-nodejs22\nsingularity_image: docker://nikolaik/python-nodejs:python3.11-nodejs20"], user: &["docker_image: mine:1", "singularity_image: nikolaik/python-nodejs:python3.11-nodejs20"] },
-    Subject { step: 49, section: "terminal", old: &["vercel_runtime: node24"], user: &["vercel_runtime: node22"] },
-    Subject { step: 50, section: "security", old: &["tirith_enabled: true\ntirith_path: tirith", "tirith_timeout: 5\nredact_secrets: true", "tirith_fail_open: false"], user: &["redact_secrets: false"] },
+    Subject {
+        step: 13,
+        section: ".env",
+        old: &[
+            "LLM_MODEL=gpt-4",
+            "OPENAI_MODEL='x y'",
+            "LLM_MODEL=a\nOPENAI_MODEL=b",
+        ],
+        user: &["MODEL=x", "MY_LLM_MODEL=x", "#LLM_MODEL=x", "LLM_MODEL="],
+    },
+    Subject {
+        step: 14,
+        section: "stt",
+        old: &[
+            "model: whisper-1",
+            "model: large-v3",
+            "provider: groq\nmodel: whisper-large-v3",
+            "provider: openai\nmodel: whisper-1",
+            "provider: local_command\nmodel: tiny",
+        ],
+        user: &["provider: openai\nopenai: {model: mine}", "enabled: false"],
+    },
+    Subject {
+        step: 16,
+        section: "display",
+        old: &[
+            "tool_progress_overrides: {telegram: verbose, slack: off}",
+            "tool_progress_overrides: {cli: all}\nplatforms: {cli: {streaming: true}}",
+        ],
+        user: &[
+            "platforms: {cli: {tool_progress: new}}",
+            "tool_progress_overrides: {}",
+            "tool_progress_overrides: {cli: all}\nplatforms: {cli: {tool_progress: new}}",
+        ],
+    },
+    Subject {
+        step: 17,
+        section: "compression",
+        old: &[
+            "summary_model: google/gemini",
+            "summary_model: ' m '\nsummary_provider: nous\nsummary_base_url: https://x",
+            "summary_provider: auto\nthreshold: 0.5",
+            "summary_model: ''",
+        ],
+        user: &["threshold: 0.7", "enabled: false"],
+    },
+    Subject {
+        step: 21,
+        section: "plugins",
+        old: &["disabled: [off-one]", "disabled: []"],
+        user: &["enabled: [mine]", "enabled: []", "enabled: null"],
+    },
+    Subject {
+        step: 23,
+        section: "curator",
+        old: &["enabled: true"],
+        user: &["enabled: false"],
+    },
+    Subject {
+        step: 25,
+        section: "model_catalog",
+        old: &["ttl_hours: 24", "ttl_hours: 24.0"],
+        user: &["ttl_hours: 12", "ttl_hours: '24'", "ttl_hours: null"],
+    },
+    Subject {
+        step: 29,
+        section: "memory",
+        old: &[
+            "write_mode: approve",
+            "write_mode: on",
+            "write_mode: ' APPROVE '",
+            "write_mode: off\nwrite_approval: true",
+        ],
+        user: &["write_approval: true", "memory_char_limit: 100"],
+    },
+    Subject {
+        step: 29,
+        section: "skills",
+        old: &["write_mode: approve", "write_mode: 'off'"],
+        user: &["write_approval: false"],
+    },
+    Subject {
+        step: 31,
+        section: "agent",
+        old: &["verify_on_stop: auto", "verify_on_stop: ' Auto'"],
+        user: &["verify_on_stop: false", "verify_on_stop: 'yes'"],
+    },
+    Subject {
+        step: 32,
+        section: "agent",
+        old: &["verify_on_stop: true", "verify_on_stop: on"],
+        user: &["verify_on_stop: 'true'", "verify_on_stop: 1"],
+    },
+    Subject {
+        step: 33,
+        section: "delegation",
+        old: &[
+            "max_async_children: 8",
+            "max_async_children: 5\nmax_concurrent_children: 7",
+            "max_async_children: 2",
+            "max_async_children: '6'",
+            "max_async_children: x",
+            "max_async_children: 10",
+        ],
+        user: &["max_concurrent_children: 5"],
+    },
+    Subject {
+        step: 34,
+        section: "display",
+        old: &["personality: pirate", "personality: Mine"],
+        user: &["personality: none", "personality: ''", "skin: x"],
+    },
+    Subject {
+        step: 34,
+        section: "agent",
+        old: &[
+            "system_prompt: You are a helpful, friendly AI assistant.",
+            "personalities: {bro: {system_prompt: Be chill., tone: calm}}\nsystem_prompt: \"Be chill.\\nTone: calm\"",
+            "personalities: {bro: [a, b]}\nsystem_prompt: [a, b]",
+        ],
+        user: &[
+            "system_prompt: Speak as I do.",
+            "system_prompt: ''",
+            "personalities: {helpful: other}\nsystem_prompt: You are a helpful, friendly AI assistant.",
+        ],
+    },
+    Subject {
+        step: 35,
+        section: "display",
+        old: &[
+            "background_process_notifications: all",
+            "background_process_notifications: ' ALL '",
+        ],
+        user: &[
+            "background_process_notifications: result",
+            "background_process_notifications: off",
+        ],
+    },
+    Subject {
+        step: 36,
+        section: "delegation",
+        old: &["max_iterations: 50"],
+        user: &["max_iterations: 60", "max_iterations: '50'"],
+    },
+    Subject {
+        step: 37,
+        section: "delegation",
+        old: &["max_concurrent_children: 3"],
+        user: &["max_concurrent_children: 4"],
+    },
+    Subject {
+        step: 38,
+        section: "plugins",
+        old: &[
+            "enabled: [a, nemo_relay]",
+            "enabled: [observability/nemo_relay, nemo_relay]",
+            "enabled: [nemo_relay, b, nemo_relay]",
+        ],
+        user: &[
+            "enabled: [a]",
+            "enabled: [nemo_relay2]",
+            "enabled: nemo_relay",
+        ],
+    },
+    Subject {
+        step: 39,
+        section: "platform_toolsets",
+        old: &["cli: [hermes-cli, bfl]", "slack: [bfl]\ncli: [hermes-cli]"],
+        user: &["cli: [hermes-cli]", "cli: bfl"],
+    },
+    Subject {
+        step: 39,
+        section: "known_builtin_toolsets",
+        old: &["cli: [web, bfl, file]"],
+        user: &["cli: [web]"],
+    },
+    Subject {
+        step: 40,
+        section: "model_catalog",
+        old: &["ttl_hours: 1", "ttl_hours: 1.0"],
+        user: &[
+            "ttl_hours: 1\nttl_minutes: 5",
+            "ttl_hours: 2",
+            "ttl_minutes: 30",
+        ],
+    },
+    Subject {
+        step: 41,
+        section: "SOUL.md",
+        old: &[
+            "# Me\n\nKind.\n\n## Messaging other agents\n\nOld.\n\n## Rules\nx\n",
+            "Kind.\n\n## Messaging other agents\nOld.\n### Roster\n- a\n",
+        ],
+        user: &["# Me\n\nKind.\n", "Kind.\n## Other\nx\n"],
+    },
+    Subject {
+        step: 42,
+        section: "cron",
+        old: &[
+            "model_drift_guard: true",
+            "model_drift_guard: false\nwrap_response: false",
+        ],
+        user: &["model_drift_guard: null", "wrap_response: true"],
+    },
+    Subject {
+        step: 43,
+        section: "gateway",
+        old: &[
+            "multiplex_profile_allowlist: [a, b]",
+            "multiplex_profile_allowlist: null\nmultiplex_profiles: true",
+        ],
+        user: &["multiplex_profiles: false"],
+    },
+    Subject {
+        step: 44,
+        section: "curator",
+        old: &[
+            "stale_after_days: 30",
+            "archive_after_days: 90\nstale_after_days: 30",
+        ],
+        user: &["stale_after_days: 29", "archive_after_days: 91"],
+    },
+    Subject {
+        step: 45,
+        section: "platform_toolsets",
+        old: &[
+            "cli: [web, file]",
+            "cli: [terminal, hermes-cli]\nslack: [hermes-slack]",
+        ],
+        user: &["cli: [hermes-cli]", "cli: [web, connections]", "cli: []"],
+    },
+    Subject {
+        step: 46,
+        section: "mcp_servers",
+        old: &[
+            "a: {command: x, disabled: true}",
+            "a: {disabled: 'yes', enabled: true}\nb: {disabled: false}",
+            "a: {disabled: 1}",
+        ],
+        user: &[
+            "a: {enabled: true}",
+            "a: {disabled: false}",
+            "a: {disabled: maybe}",
+        ],
+    },
+    Subject {
+        step: 47,
+        section: "compression",
+        old: &["threshold_tokens: 256000"],
+        user: &["threshold_tokens: 128000", "threshold_tokens: null"],
+    },
+    Subject {
+        step: 48,
+        section: "terminal",
+        old: &[
+            "docker_image: nikolaik/python-nodejs:python3.11-nodejs20",
+            "modal_image: nikolaik/python-nodejs:python3.14-nodejs22\nsingularity_image: docker://nikolaik/python-nodejs:python3.11-nodejs20",
+        ],
+        user: &[
+            "docker_image: mine:1",
+            "singularity_image: nikolaik/python-nodejs:python3.11-nodejs20",
+        ],
+    },
+    Subject {
+        step: 49,
+        section: "terminal",
+        old: &["vercel_runtime: node24"],
+        user: &["vercel_runtime: node22"],
+    },
+    Subject {
+        step: 50,
+        section: "security",
+        old: &[
+            "tirith_enabled: true\ntirith_path: tirith",
+            "tirith_timeout: 5\nredact_secrets: true",
+            "tirith_fail_open: false",
+        ],
+        user: &["redact_secrets: false"],
+    },
 ];
 
 /// A generated home.
@@ -165,13 +418,19 @@ fn applies(step: u32, from: Option<u32>, to: u32) -> bool {
 
 /// The home at `position` of a run, on the way to `to`.
 pub fn generate(random: &mut Random, position: usize, to: u32) -> Generated {
-    let fitting: Vec<&Subject> = SUBJECTS.iter().filter(|s| s.step <= to && (s.step > 12 || to > 33)).collect();
+    let fitting: Vec<&Subject> = SUBJECTS
+        .iter()
+        .filter(|s| s.step <= to && (s.step > 12 || to > 33))
+        .collect();
     // Few starts lie below an early step, so it seldom stands beside another one: it comes twice as often.
     let early = fitting.iter().filter(|subject| subject.step <= EARLY);
     let mains: Vec<&Subject> = fitting.iter().chain(early).copied().collect();
     let (main, round) = (mains[position % mains.len()], position / mains.len());
     let shape = match main.step {
-        ..=EARLY => SHAPES[(round * 2 + usize::from(position % mains.len() >= fitting.len())) % SHAPES.len()],
+        ..=EARLY => {
+            SHAPES
+                [(round * 2 + usize::from(position % mains.len() >= fitting.len())) % SHAPES.len()]
+        }
         _ => MAIN_SHAPES[round % MAIN_SHAPES.len()],
     };
     let from = start(random, main.step, to);
@@ -180,7 +439,11 @@ pub fn generate(random: &mut Random, position: usize, to: u32) -> Generated {
     let exclusive = matches!(shape, Shape::NullSection | Shape::Scalar | Shape::Alias);
     add(random, &mut sections, main, shape);
     subjects.push((main.step, shape));
-    let later: Vec<&Subject> = fitting.iter().filter(|subject| subject.step >= main.step).copied().collect();
+    let later: Vec<&Subject> = fitting
+        .iter()
+        .filter(|subject| subject.step >= main.step)
+        .copied()
+        .collect();
     for turn in 0..random.below(8) {
         let other = *random.pick(if turn % 2 == 0 { &later } else { &fitting });
         let shape = *random.pick(&SIDE_SHAPES);
@@ -191,7 +454,13 @@ pub fn generate(random: &mut Random, position: usize, to: u32) -> Generated {
     }
     subjects.retain(|(step, _)| applies(*step, from, to));
     let home = write(random, &sections, from);
-    Generated { home, from, to, shape, subjects }
+    Generated {
+        home,
+        from,
+        to,
+        shape,
+        subjects,
+    }
 }
 
 fn start(random: &mut Random, step: u32, to: u32) -> Option<u32> {
@@ -202,7 +471,12 @@ fn start(random: &mut Random, step: u32, to: u32) -> Option<u32> {
 }
 
 /// Adds a subject, unless its keys are there already.
-fn add(random: &mut Random, sections: &mut BTreeMap<&'static str, Section>, subject: &'static Subject, shape: Shape) -> bool {
+fn add(
+    random: &mut Random,
+    sections: &mut BTreeMap<&'static str, Section>,
+    subject: &'static Subject,
+    shape: Shape,
+) -> bool {
     let text = match shape {
         Shape::UserValue => *random.pick(subject.user),
         Shape::Absent => "",
@@ -220,10 +494,14 @@ fn add(random: &mut Random, sections: &mut BTreeMap<&'static str, Section>, subj
         Some(section) => {
             let key = |line: &String| line.split(':').next().unwrap_or_default().to_owned();
             let single = matches!(subject.section, "custom_providers" | ".env" | "SOUL.md");
-            let fits = !matches!(section.shape, Shape::NullSection | Shape::Scalar | Shape::Alias | Shape::Absent)
-                && !single
+            let fits = !matches!(
+                section.shape,
+                Shape::NullSection | Shape::Scalar | Shape::Alias | Shape::Absent
+            ) && !single
                 && shape != Shape::Absent
-                && !lines.iter().any(|line| section.lines.iter().any(|own| key(own) == key(line)));
+                && !lines
+                    .iter()
+                    .any(|line| section.lines.iter().any(|own| key(own) == key(line)));
             if fits {
                 section.lines.extend(lines);
             }
@@ -254,8 +532,13 @@ fn write(random: &mut Random, sections: &BTreeMap<&str, Section>, from: Option<u
         text += "# the end\nskin_of_mine: {a: 1}\n";
     }
     if random.chance(3) {
-        for (folder, manifest) in [("b-dir", "name: bee\n"), ("a-dir", "version: 1\n"), ("c", "name: off-one\n")] {
-            home.files.insert(format!("plugins/{folder}/plugin.yaml"), manifest.into());
+        for (folder, manifest) in [
+            ("b-dir", "name: bee\n"),
+            ("a-dir", "version: 1\n"),
+            ("c", "name: off-one\n"),
+        ] {
+            home.files
+                .insert(format!("plugins/{folder}/plugin.yaml"), manifest.into());
         }
     }
     home.files.insert("config.yaml".into(), text.into_bytes());
@@ -268,7 +551,10 @@ fn env_file(home: &mut MemoryHome, section: &Section) {
         Shape::Absent => return,
         Shape::NullSection => "LLM_MODEL=\nOPENAI_MODEL=\n".to_owned(),
         Shape::Scalar => "no assignment\n".to_owned(),
-        Shape::Alias => lines.lines().map(|line| format!("export {line}\n")).collect(),
+        Shape::Alias => lines
+            .lines()
+            .map(|line| format!("export {line}\n"))
+            .collect(),
         Shape::Flow => format!("# keys\nA_KEY=1\n{lines}"),
         Shape::OldDefault | Shape::UserValue => format!("{lines}\nB_KEY=\"x y\"\n"),
     };
@@ -299,7 +585,12 @@ fn yaml_section(random: &mut Random, text: &mut String, name: &str, section: &Se
         Shape::Alias if list || random.chance(2) => {
             *text += &format!("base_{name}: &b_{name} {}\n{name}: *b_{name}\n", flow());
         }
-        Shape::Alias => *text += &format!("base_{name}: &b_{name} {}\n{name}:\n  <<: *b_{name}\n  own: 1\n", flow()),
+        Shape::Alias => {
+            *text += &format!(
+                "base_{name}: &b_{name} {}\n{name}:\n  <<: *b_{name}\n  own: 1\n",
+                flow()
+            )
+        }
         Shape::Flow => *text += &format!("{name}: {}  # flow\n", flow()),
         Shape::OldDefault | Shape::UserValue if list => *text += &format!("{name}: {}\n", flow()),
         Shape::OldDefault | Shape::UserValue => {

@@ -1,4 +1,7 @@
-#![expect(clippy::disallowed_methods, reason = "a test makes homes in a scratch folder")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a test makes homes in a scratch folder"
+)]
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
@@ -17,7 +20,10 @@ struct Scratch {
 impl Scratch {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        Self { dir, world: World::read().unwrap() }
+        Self {
+            dir,
+            world: World::read().unwrap(),
+        }
     }
 
     fn home(&self, name: &str, files: &[(&str, &str)]) -> HomeTarget {
@@ -27,22 +33,40 @@ impl Scratch {
             std::fs::write(path.join(file), text).unwrap();
         }
         let within = Some(self.dir.path().to_owned());
-        HomeTarget { id: name.to_owned(), path, within, expected: Some(50) }
+        HomeTarget {
+            id: name.to_owned(),
+            path,
+            within,
+            expected: Some(50),
+        }
     }
 
     fn evaluate(&self, homes: &[HomeTarget]) -> Vec<Evaluation> {
-        let task = Evaluate { app: app(), site_steps: Vec::new(), homes: homes.to_vec() };
+        let task = Evaluate {
+            app: app(),
+            site_steps: Vec::new(),
+            homes: homes.to_vec(),
+        };
         task.perform(&self.world, &mut |()| Ok(())).unwrap()
     }
 
     fn commit(&self, homes: &[Planned]) -> Vec<Committed> {
-        let task = Commit { app: app(), site_steps: Vec::new(), homes: homes.to_vec() };
+        let task = Commit {
+            app: app(),
+            site_steps: Vec::new(),
+            homes: homes.to_vec(),
+        };
         told(|tell| task.perform(&self.world, tell))
     }
 
     fn planned(&self, target: &HomeTarget) -> Planned {
         let evaluation = self.evaluate(std::slice::from_ref(target)).remove(0);
-        assert_eq!(evaluation.outcome, HomeOutcome::Migrated, "{}", evaluation.reason);
+        assert_eq!(
+            evaluation.outcome,
+            HomeOutcome::Migrated,
+            "{}",
+            evaluation.reason
+        );
         (target.clone(), evaluation.files, evaluation.dirs)
     }
 }
@@ -69,15 +93,24 @@ fn text(target: &HomeTarget, file: &str) -> String {
 fn a_planned_home_is_written_and_is_current_afterwards() {
     let scratch = Scratch::new();
     let home = scratch.home("a", &[("config.yaml", OLD), (".env", ENV)]);
-    std::fs::set_permissions(home.path.join("config.yaml"), PermissionsExt::from_mode(0o640)).unwrap();
+    std::fs::set_permissions(
+        home.path.join("config.yaml"),
+        PermissionsExt::from_mode(0o640),
+    )
+    .unwrap();
     let planned = scratch.planned(&home);
     assert_eq!(planned.2, ["logs/curator"]);
     let done = scratch.commit(&[planned]).remove(0);
-    assert_eq!((done.outcome, done.reason.as_str()), (HomeOutcome::Migrated, ""));
+    assert_eq!(
+        (done.outcome, done.reason.as_str()),
+        (HomeOutcome::Migrated, "")
+    );
     assert!(home.path.join("logs/curator").is_dir());
     assert_eq!(text(&home, ".env"), "A=1\n");
     assert!(text(&home, "config.yaml").starts_with("# mine\n_config_version: 50\nterminal: {}\n"));
-    let mode = std::fs::metadata(home.path.join("config.yaml")).unwrap().mode();
+    let mode = std::fs::metadata(home.path.join("config.yaml"))
+        .unwrap()
+        .mode();
     assert_eq!(mode & 0o777, 0o640);
     assert_eq!(scratch.evaluate(&[home])[0].outcome, HomeOutcome::Current);
 }
@@ -88,10 +121,19 @@ fn a_current_home_is_not_written() {
     let home = scratch.home("a", &[("config.yaml", "_config_version: 50\n")]);
     let before = std::fs::metadata(home.path.join("config.yaml")).unwrap();
     let folder = std::fs::metadata(&home.path).unwrap();
-    assert_eq!(scratch.evaluate(std::slice::from_ref(&home))[0].outcome, HomeOutcome::Current);
+    assert_eq!(
+        scratch.evaluate(std::slice::from_ref(&home))[0].outcome,
+        HomeOutcome::Current
+    );
     let after = std::fs::metadata(home.path.join("config.yaml")).unwrap();
-    assert_eq!((before.ino(), before.ctime_nsec()), (after.ino(), after.ctime_nsec()));
-    assert_eq!(folder.ctime_nsec(), std::fs::metadata(&home.path).unwrap().ctime_nsec());
+    assert_eq!(
+        (before.ino(), before.ctime_nsec()),
+        (after.ino(), after.ctime_nsec())
+    );
+    assert_eq!(
+        folder.ctime_nsec(),
+        std::fs::metadata(&home.path).unwrap().ctime_nsec()
+    );
 }
 
 #[test]
@@ -125,11 +167,17 @@ fn a_failure_before_the_configuration_puts_the_others_back() {
     // The configuration changes between the check and the write.
     std::fs::write(home.path.join("config.yaml"), OLD.replace("mine", "ours")).unwrap();
     let originals = view.originals.into_inner();
-    let writes = after.iter().map(|(path, bytes)| (&originals[path], bytes.clone())).collect();
+    let writes = after
+        .iter()
+        .map(|(path, bytes)| (&originals[path], bytes.clone()))
+        .collect();
     let failed = write_all(&app(), &view.folder, writes).unwrap_err();
     assert_eq!(failed.outcome, HomeOutcome::Conflict, "{}", failed.reason);
     assert_eq!(text(&home, ".env"), ENV);
-    let left: Vec<_> = std::fs::read_dir(&home.path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let left: Vec<_> = std::fs::read_dir(&home.path)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
     assert_eq!(left.len(), 2, "{left:?}");
 }
 
@@ -142,15 +190,30 @@ fn a_link_is_kept_and_one_that_leads_out_is_refused() {
     let planned = scratch.planned(&home);
     let done = scratch.commit(&[planned]).remove(0);
     assert_eq!(done.outcome, HomeOutcome::Migrated, "{}", done.reason);
-    assert!(std::fs::symlink_metadata(home.path.join("config.yaml")).unwrap().is_symlink());
+    assert!(
+        std::fs::symlink_metadata(home.path.join("config.yaml"))
+            .unwrap()
+            .is_symlink()
+    );
     let outside = tempfile::tempdir().unwrap();
     std::fs::write(outside.path().join("x.yaml"), OLD).unwrap();
     let other = scratch.home("b", &[]);
-    symlink(outside.path().join("x.yaml"), other.path.join("config.yaml")).unwrap();
+    symlink(
+        outside.path().join("x.yaml"),
+        other.path.join("config.yaml"),
+    )
+    .unwrap();
     let evaluation = scratch.evaluate(std::slice::from_ref(&other)).remove(0);
     assert_eq!(evaluation.outcome, HomeOutcome::Invalid);
-    assert!(evaluation.reason.contains("out of"), "{}", evaluation.reason);
-    let linked = HomeTarget { path: scratch.dir.path().join("c"), ..other };
+    assert!(
+        evaluation.reason.contains("out of"),
+        "{}",
+        evaluation.reason
+    );
+    let linked = HomeTarget {
+        path: scratch.dir.path().join("c"),
+        ..other
+    };
     symlink(outside.path(), &linked.path).unwrap();
     assert_eq!(scratch.evaluate(&[linked])[0].outcome, HomeOutcome::Invalid);
 }
@@ -175,7 +238,13 @@ fn what_is_no_regular_file_is_invalid() {
     let bytes = scratch.home("d", &[]);
     std::fs::write(bytes.path.join("config.yaml"), b"a: \xff\n").unwrap();
     for evaluation in scratch.evaluate(&[folder, pipe, large, bytes]) {
-        assert_eq!(evaluation.outcome, HomeOutcome::Invalid, "{}: {}", evaluation.id, evaluation.reason);
+        assert_eq!(
+            evaluation.outcome,
+            HomeOutcome::Invalid,
+            "{}: {}",
+            evaluation.id,
+            evaluation.reason
+        );
     }
 }
 
@@ -183,7 +252,11 @@ fn what_is_no_regular_file_is_invalid() {
 fn a_hard_link_is_left_alone_with_its_pending_change() {
     let scratch = Scratch::new();
     let home = scratch.home("a", &[("config.yaml", OLD)]);
-    std::fs::hard_link(home.path.join("config.yaml"), scratch.dir.path().join("other")).unwrap();
+    std::fs::hard_link(
+        home.path.join("config.yaml"),
+        scratch.dir.path().join("other"),
+    )
+    .unwrap();
     let evaluation = scratch.evaluate(&[home]).remove(0);
     assert_eq!(evaluation.outcome, HomeOutcome::ReadOnly);
     assert!(!evaluation.changes.is_empty() && !evaluation.files.is_empty());
@@ -193,34 +266,62 @@ fn a_hard_link_is_left_alone_with_its_pending_change() {
 fn a_snapshot_is_fetched_and_put_back() {
     let scratch = Scratch::new();
     let home = scratch.home("a", &[("config.yaml", OLD), (".env", ENV)]);
-    let files = vec!["config.yaml".to_owned(), ".env".to_owned(), "none".to_owned()];
-    let fetch = Fetch { homes: vec![(home.clone(), files)] };
+    let files = vec![
+        "config.yaml".to_owned(),
+        ".env".to_owned(),
+        "none".to_owned(),
+    ];
+    let fetch = Fetch {
+        homes: vec![(home.clone(), files)],
+    };
     let fetched = told(|tell| fetch.perform(&scratch.world, tell)).remove(0);
     // As it would come from a helper.
     let fetched: Fetched = serde_json::from_str(&serde_json::to_string(&fetched).unwrap()).unwrap();
     assert_eq!(fetched.error, None);
     assert_eq!(fetched.files.len(), 2);
     assert_eq!(fetched.files[0].bytes, OLD.as_bytes());
-    assert_eq!(fetched.files[0].sha256, super::super::sha256(OLD.as_bytes()));
+    assert_eq!(
+        fetched.files[0].sha256,
+        super::super::sha256(OLD.as_bytes())
+    );
     let planned = scratch.planned(&home);
     let done = scratch.commit(&[planned]).remove(0);
     let back = |file: &FetchedFile| RestoreFile {
         path: file.path.clone(),
         bytes: file.bytes.clone(),
-        sha256_now: done.files.iter().find(|own| own.path == file.path).unwrap().sha256_after.clone(),
+        sha256_now: done
+            .files
+            .iter()
+            .find(|own| own.path == file.path)
+            .unwrap()
+            .sha256_after
+            .clone(),
     };
-    let homes = vec![(home.clone(), fetched.files.iter().map(back).collect::<Vec<_>>())];
+    let homes = vec![(
+        home.clone(),
+        fetched.files.iter().map(back).collect::<Vec<_>>(),
+    )];
     let restore = Restore { app: app(), homes };
     let migrated = text(&home, "config.yaml");
     std::fs::write(home.path.join("config.yaml"), "theirs: 1\n").unwrap();
-    let failed = told(|tell| restore.clone().perform(&scratch.world, tell)).remove(0).failure;
+    let failed = told(|tell| restore.clone().perform(&scratch.world, tell))
+        .remove(0)
+        .failure;
     assert_eq!(failed.unwrap().outcome, HomeOutcome::Conflict);
     assert_eq!(text(&home, ".env"), "A=1\n", "all or nothing");
     std::fs::write(home.path.join("config.yaml"), migrated).unwrap();
     for _ in 0..2 {
-        let failed = told(|tell| restore.clone().perform(&scratch.world, tell)).remove(0).failure;
+        let failed = told(|tell| restore.clone().perform(&scratch.world, tell))
+            .remove(0)
+            .failure;
         assert_eq!(failed, None);
-        assert_eq!((text(&home, "config.yaml").as_str(), text(&home, ".env").as_str()), (OLD, ENV));
+        assert_eq!(
+            (
+                text(&home, "config.yaml").as_str(),
+                text(&home, ".env").as_str()
+            ),
+            (OLD, ENV)
+        );
     }
 }
 
@@ -233,6 +334,11 @@ fn plugins_are_found_through_links_inside_the_tree() {
     std::fs::write(scratch.dir.path().join("dev/plugin.yaml"), "name: bee\n").unwrap();
     symlink(scratch.dir.path().join("dev"), home.path.join("plugins/b")).unwrap();
     std::fs::write(home.path.join("plugins/file"), "").unwrap();
-    let change = scratch.evaluate(&[home]).remove(0).changes.into_iter().find(|change| change.path == "plugins.enabled");
+    let change = scratch
+        .evaluate(&[home])
+        .remove(0)
+        .changes
+        .into_iter()
+        .find(|change| change.path == "plugins.enabled");
     assert_eq!(change.unwrap().after, Some(serde_json::json!(["bee"])));
 }
