@@ -7,11 +7,11 @@
 
 #![expect(
     clippy::disallowed_methods,
-    reason = "asks the administrator's /usr/sbin/policy-rc.d"
+    reason = "asks /usr/sbin/policy-rc.d and dpkg-query"
 )]
 
 use std::collections::BTreeMap;
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -37,8 +37,8 @@ pub const LIMIT: Duration = Duration::from_secs(30);
 /// The administrator's word on starting and stopping services (invoke-rc.d(8)).
 const POLICY: &str = "/usr/sbin/policy-rc.d";
 
-/// It looks at a few files; one that takes longer hangs.
-const POLICY_LIMIT: Duration = Duration::from_secs(3);
+/// What is asked looks at a few files; an answer that takes longer hangs.
+const ASK_LIMIT: Duration = Duration::from_secs(3);
 
 /// Programs that start a person's lines at a time, as the kernel names them.
 const CRONS: &[&str] = &["cron", "crond", "fcron", "anacron", "dcron", "bcron-exec"];
@@ -46,8 +46,8 @@ const CRONS: &[&str] = &["cron", "crond", "fcron", "anacron", "dcron", "bcron-ex
 /// How far up a chain of parents is looked: cron, its child, a shell, a wrapper or two.
 const GENERATIONS: usize = 12;
 
-/// Where dpkg keeps the states of packages (dpkg(1), FILES).
-const DPKG: &str = "/var/lib/dpkg";
+/// Says what dpkg knows of packages; it reads without dpkg's lock, also while dpkg works.
+const DPKG_QUERY: &str = "/usr/bin/dpkg-query";
 
 /// What started this run: what the command line says, else cron if it did, else a person.
 #[must_use]
@@ -165,7 +165,7 @@ fn is_chroot() -> bool {
 
 /// `SystemState` of the system's manager (org.freedesktop.systemd1(5)).
 fn system_state() -> Option<String> {
-    let Ok(Reach::Bus(mut bus)) = Bus::reach(Manager::System, POLICY_LIMIT) else {
+    let Ok(Reach::Bus(mut bus)) = Bus::reach(Manager::System, ASK_LIMIT) else {
         return None;
     };
     let properties = "org.freedesktop.DBus.Properties";
@@ -199,7 +199,7 @@ pub fn restrain(session: &Session, plan: &mut Plan) {
         };
         let refused = answers
             .entry(unit.clone())
-            .or_insert_with(|| refusal(unit, POLICY_LIMIT.min(session.left())));
+            .or_insert_with(|| refusal(unit, ASK_LIMIT.min(session.left())));
         if let Some(refused) = refused {
             let decision = Decision::new(
                 RuntimeOutcome::Manual,
@@ -228,23 +228,38 @@ pub fn excuse_shutdown(session: &Session, receipt: &mut Receipt) {
 /// Why `policy-rc.d` forbids a restart, if it does. A status that it does not define forbids nothing
 /// (deb-systemd-invoke(1p)); not being able to ask does.
 fn refusal(unit: &str, limit: Duration) -> Option<String> {
-    let child = Command::new(POLICY)
-        .args([unit, "restart"])
-        .env_clear()
-        .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
-        .current_dir("/")
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn();
-    let status = child.map_err(|error| error.to_string()).and_then(|child| {
-        ended(child, limit).ok_or_else(|| format!("no answer within {} s", limit.as_secs()))
-    });
-    match status {
-        Ok(Some(101)) => Some("101".into()),
+    match ask(POLICY, &[unit, "restart"], limit) {
+        Ok((Some(101), _)) => Some("101".into()),
         Ok(_) => None,
         Err(error) => Some(error),
     }
+}
+
+/// Runs a program to its end: its exit status and what it printed; one that does not end is ended.
+fn ask(program: &str, args: &[&str], limit: Duration) -> Result<(Option<i32>, String), String> {
+    let mut child = Command::new(program)
+        .args(args)
+        .env_clear()
+        .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+        .env("LANG", "C.UTF-8")
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|error| format!("{program}: {error}"))?;
+    let mut stdout = child.stdout.take();
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = stdout.as_mut().map(|stdout| stdout.read_to_end(&mut bytes));
+        let _ = sender.send(bytes);
+    });
+    let status =
+        ended(child, limit).ok_or_else(|| format!("no answer within {} s", limit.as_secs()))?;
+    // A child of its own may hold the pipe open for longer.
+    let bytes = receiver.recv_timeout(ASK_LIMIT).unwrap_or_default();
+    Ok((status, String::from_utf8_lossy(&bytes).into_owned()))
 }
 
 /// The exit status of a child that ended within `limit`; one that did not is ended.
@@ -280,10 +295,14 @@ fn ended(mut child: Child, limit: Duration) -> Option<Option<i32>> {
 /// releases. Returns each such install with the reason. Locks of dpkg, and packages that are only
 /// unconfigured, mean nothing: in a hook they are always there.
 pub fn withhold_half_installed(
+    session: &Session,
     inventory: &mut Inventory,
     targets: &BTreeMap<String, Target>,
 ) -> BTreeMap<String, String> {
-    let files = half_installed(Path::new(DPKG));
+    if session.trigger != Trigger::Package || !Path::new(DPKG_QUERY).exists() {
+        return BTreeMap::new();
+    }
+    let files = half_installed(ASK_LIMIT);
     let broken: BTreeMap<String, String> = inventory
         .installs
         .iter()
@@ -327,53 +346,16 @@ pub fn leave_half_installed(broken: &BTreeMap<String, String>, plan: &mut Plan) 
     }
 }
 
-/// The half-installed packages and their lists of files.
-fn half_installed(dpkg: &Path) -> Vec<(String, String)> {
-    let read = |path: &Path| {
-        std::fs::read(path).map_or_else(
-            |_| String::new(),
-            |bytes| String::from_utf8_lossy(&bytes).into_owned(),
-        )
+/// The half-installed packages and their files, one a line.
+fn half_installed(limit: Duration) -> Vec<(String, String)> {
+    let query = |args: &[&str]| {
+        ask(DPKG_QUERY, args, limit).map_or_else(|_| String::new(), |(_, text)| text)
     };
-    // While dpkg works, its newest word on a package is in numbered files of `updates`.
-    let mut updates: Vec<_> = std::fs::read_dir(dpkg.join("updates"))
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter(|entry| {
-            entry
-                .file_name()
-                .as_encoded_bytes()
-                .iter()
-                .all(u8::is_ascii_digit)
-        })
-        .map(|entry| entry.path())
-        .collect();
-    updates.sort();
-    let mut states: BTreeMap<(String, String), bool> = BTreeMap::new();
-    for file in std::iter::once(dpkg.join("status")).chain(updates) {
-        for stanza in read(&file).split("\n\n") {
-            let field = |name: &str| {
-                let lines = &mut stanza.lines();
-                lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
-            };
-            if let (Some(package), Some(status)) = (field("Package"), field("Status")) {
-                let architecture = field("Architecture").unwrap_or_default();
-                let half = status.ends_with(" half-installed");
-                states.insert((package.to_owned(), architecture.to_owned()), half);
-            }
-        }
-    }
+    let states = query(&["-W", "-f", "${db:Status-Status} ${binary:Package}\\n"]);
     states
-        .into_iter()
-        .filter(|(_, half)| *half)
-        .map(|((package, architecture), _)| {
-            let list = |name: String| read(&dpkg.join("info").join(format!("{name}.list")));
-            let mut files = list(package.clone());
-            // Multi-Arch: same
-            files.push_str(&list(format!("{package}:{architecture}")));
-            (package, files)
-        })
+        .lines()
+        .filter_map(|line| line.strip_prefix("half-installed "))
+        .map(|package| (package.to_owned(), query(&["-L", package])))
         .collect()
 }
 
@@ -546,52 +528,17 @@ mod tests {
     }
 
     #[test]
-    fn only_a_package_that_is_being_unpacked_counts_and_the_newest_word_wins() {
-        let dpkg = tempfile::tempdir().expect("a folder");
-        let write = |name: &str, text: &str| {
-            let path = dpkg.path().join(name);
-            std::fs::create_dir_all(path.parent().expect("below")).expect("ours");
-            std::fs::write(path, text).expect("ours");
-        };
-        let stanza = |package: &str, state: &str| {
-            format!("Package: {package}\nStatus: install {state}\nArchitecture: amd64\n\n")
-        };
-        let status = [
-            ("configuring", "ok half-configured"),
-            ("unpacking", "ok installed"),
-            ("broken", "reinstreq half-installed"),
-            ("mended", "ok half-installed"),
-        ];
-        let status: String = status
-            .iter()
-            .map(|(name, state)| stanza(name, state))
-            .collect();
-        write("status", &status);
-        write("updates/0000", &stanza("unpacking", "ok unpacked"));
-        write("updates/0001", &stanza("unpacking", "ok half-installed"));
-        write("updates/0002", &stanza("mended", "ok installed"));
-        write("updates/tmp.i", &stanza("configuring", "ok half-installed"));
-        write("info/unpacking.list", "/usr/lib/agent\n");
-        write("info/broken:amd64.list", "/opt/agent\n");
-        assert_eq!(
-            half_installed(dpkg.path()),
-            [
-                ("broken".to_owned(), "/opt/agent\n".to_owned()),
-                ("unpacking".to_owned(), "/usr/lib/agent\n".to_owned()),
-            ]
-        );
-    }
-
-    #[test]
     fn a_child_that_hangs_is_ended_at_its_limit() {
         let start = Instant::now();
         let child = Command::new("/bin/sleep").arg("30").spawn().expect("sleep");
         assert_eq!(ended(child, Duration::from_millis(50)), None);
         assert!(start.elapsed() < Duration::from_secs(10));
-        let child = Command::new("/bin/sh")
-            .args(["-c", "exit 101"])
-            .spawn()
-            .expect("sh");
-        assert_eq!(ended(child, Duration::from_secs(10)), Some(Some(101)));
+        let answer = ask(
+            "/bin/sh",
+            &["-c", "echo said; exit 101"],
+            Duration::from_secs(10),
+        );
+        assert_eq!(answer, Ok((Some(101), "said\n".into())));
+        assert!(ask("/no/such/program", &[], Duration::from_secs(1)).is_err());
     }
 }

@@ -36,7 +36,7 @@ pub struct Look {
 pub fn look(session: &Session, owed: &[Owed], waited: bool) -> Result<Look> {
     let mut inventory = inventory::take(&session.world, &session.app, &session.scope())?;
     let targets = targets(&inventory, session.wishes.to);
-    let half_installed = hook::withhold_half_installed(&mut inventory, &targets);
+    let half_installed = hook::withhold_half_installed(session, &mut inventory, &targets);
     let (evaluations, failures) = evaluate(session, &inventory.homes, &targets);
     inventory.collectors.extend(failures);
     for target in targets.values() {

@@ -47,7 +47,8 @@ impl Root {
         Some((Self { _folder, path }, package))
     }
 
-    /// Shell text inside, in a mount and pid namespace of its own; `proc` says whether there is a `/proc`.
+    /// Shell text inside, in a mount namespace of its own; `proc` says whether it has a `/proc`,
+    /// which is this machine's, with the process 1 of another root.
     fn shell(&self, proc: bool, text: &str) -> Output {
         let mount = if proc {
             "mount -t proc proc \"$0/proc\" &&"
@@ -55,15 +56,7 @@ impl Root {
             ""
         };
         Command::new("unshare")
-            .args([
-                "--mount",
-                "--pid",
-                "--fork",
-                "--propagation",
-                "private",
-                "sh",
-                "-c",
-            ])
+            .args(["--mount", "--propagation", "private", "sh", "-c"])
             .arg(format!("{mount} exec chroot \"$0\" /bin/sh -c \"$1\""))
             .arg(&self.path)
             .arg(text)
