@@ -158,8 +158,14 @@ fn is_chroot() -> bool {
     };
     match (id("/"), id("/proc/1/root")) {
         (Ok(ours), Ok(first)) => ours != first,
-        (_, Err(kind)) => kind == std::io::ErrorKind::NotFound,
-        (Err(_), Ok(_)) => false,
+        (_, Err(std::io::ErrorKind::NotFound)) => true,
+        // Process 1 may be out of reach, as in some containers. Mounts are listed as they are seen from
+        // here (proc(5)), so one that was entered as a plain folder has none at its root.
+        _ => std::fs::read_to_string("/proc/self/mountinfo").is_ok_and(|mounts| {
+            !mounts
+                .lines()
+                .any(|line| line.split(' ').nth(4) == Some("/"))
+        }),
     }
 }
 
