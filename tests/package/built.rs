@@ -38,11 +38,6 @@ pub fn newer(package: &Path) -> PathBuf {
     newer
 }
 
-/// The folder that is kept and that this run alone uses.
-fn folder() -> PathBuf {
-    cache().join(format!("package-{}", std::process::id()))
-}
-
 fn build() -> Result<PathBuf, String> {
     let Some(path) = with_tools() else {
         return Err("cargo-deb is missing (cargo install --locked cargo-deb)".into());
@@ -50,7 +45,13 @@ fn build() -> Result<PathBuf, String> {
     for file in ["man/update.8", "completions/_update"] {
         assert!(Path::new(file).exists(), "the package needs {file}");
     }
-    let folder = folder();
+    static HELD: OnceLock<std::fs::File> = OnceLock::new();
+    let folder = cache().join("package");
+    std::fs::create_dir_all(&folder).unwrap();
+    // Another process of these tests waits until this one is over.
+    let lock = std::fs::File::create(folder.with_extension("lock")).unwrap();
+    lock.lock().unwrap();
+    let _ = HELD.set(lock);
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(folder.join("release")).unwrap();
     let program = folder.join("release/update");

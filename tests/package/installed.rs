@@ -37,9 +37,10 @@ fn the_package_schedules_nothing_its_timer_does_the_main_job_and_cron_mails_only
     let all = Gateway::all();
     let lives = fleet.lives(&all);
     std::fs::copy(package, sandbox.path("/opt/fleet-update.deb")).unwrap();
+    // The fleet's accounts may be older than this machine's cron, whose group dpkg asks for.
     sandbox.sh(
         None,
-        "rm -f /usr/sbin/policy-rc.d; dpkg -i /opt/fleet-update.deb",
+        "rm -f /usr/sbin/policy-rc.d; groupadd -f -r crontab; dpkg -i /opt/fleet-update.deb",
     );
 
     // Installed, and nothing happens.
@@ -205,13 +206,9 @@ fn the_package_schedules_nothing_its_timer_does_the_main_job_and_cron_mails_only
     );
     let left = sandbox.sh(
         None,
-        "find / -xdev \\( -path /proc -o -path /sys -o -path /var/lib/dpkg -o -path /var/log -o -path /opt -o -path /home \\) -prune \
-         -o -name '*fleet-update*' -print",
+        "find /boot /etc /run /usr /var -path /var/lib/dpkg -prune -o -path /var/cache -prune \
+         -o -path /var/log -prune -o -name '*fleet-update*' -print",
     );
-    let left: Vec<&str> = left
-        .lines()
-        .filter(|path| !path.contains("/cache/"))
-        .collect();
-    assert!(left.is_empty(), "left behind: {left:?}");
+    assert_eq!(left, "", "left behind");
     assert_eq!(fleet.lives(&all), lives);
 }
