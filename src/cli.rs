@@ -264,9 +264,9 @@ pub struct RunFlags {
     /// How long to wait for another run [default: 0, with --trigger cron 10m]
     #[arg(long, global = true, hide_short_help = true, value_name = "TIME")]
     pub lock_timeout: Option<Limit>,
-    /// What starts the run
-    #[arg(long, global = true, hide_short_help = true, value_enum, value_name = "WHAT", default_value_t = Trigger::Manual)]
-    pub trigger: Trigger,
+    /// What starts the run [default: cron where cron does, else manual]
+    #[arg(long, global = true, hide_short_help = true, value_enum, value_name = "WHAT")]
+    pub trigger: Option<Trigger>,
     /// Write the result as metrics for the textfile collector of Prometheus
     #[arg(long, global = true, hide_short_help = true, value_name = "FILE")]
     pub metrics_file: Option<PathBuf>,

@@ -24,6 +24,19 @@ pub struct Config {
     pub policy: Policy,
     /// Who is told of a verdict.
     pub notify: Notify,
+    /// How a package's hook behaves.
+    pub hook: Hook,
+}
+
+/// How a run behaves that a package's hook started (`--trigger package`).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Hook {
+    /// Whether it migrates homes. Where nothing is said: only where it also sees what runs on them, so
+    /// not in a chroot, without a service manager or during a shutdown.
+    pub migrate: Option<bool>,
+    /// How long a hook may take; what is left then is the next run's.
+    pub limit: Option<Limit>,
 }
 
 /// Defaults of the command line.
@@ -339,6 +352,8 @@ impl Config {
             self.notify.on_not_clean = notify.on_not_clean;
         }
         self.notify.limit = notify.limit.or(self.notify.limit);
+        self.hook.migrate = later.hook.migrate.or(self.hook.migrate);
+        self.hook.limit = later.hook.limit.or(self.hook.limit);
         self.home.extend(later.home);
         self.policy.accept.extend(later.policy.accept);
         self.policy.skip.extend(later.policy.skip);
@@ -415,6 +430,10 @@ mod tests {
         config.merge(
             Config::parse("[run]\njobs = 5\n[[home]]\npath = \"/b\"\n", path).expect("valid"),
         );
+        config.merge(Config::parse("[hook]\nmigrate = true\n", path).expect("valid"));
+        config.merge(Config::parse("[hook]\nlimit = \"10s\"\n", path).expect("valid"));
+        assert_eq!(config.hook.migrate, Some(true));
+        assert_eq!(config.hook.limit, Some(Limit(Duration::from_secs(10))));
         assert_eq!(config.run.jobs, Some(5));
         assert_eq!(config.home.len(), 2);
     }

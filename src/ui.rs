@@ -141,6 +141,11 @@ impl Ui {
         self.line(4, &format!("warning: {text}"));
     }
 
+    /// Says in one line what a package's hook has to say.
+    pub fn brief(&self, text: &str) {
+        self.line(4, &format!("update: {text}"));
+    }
+
     /// Says what ends the command.
     pub fn fail(&self, error: &Error) {
         if self.format == Format::Json {

@@ -57,7 +57,7 @@ impl World {
     /// Reads the surroundings of this process.
     ///
     /// # Errors
-    /// When `/proc` cannot be read: without it no runtime could be told from another.
+    /// When `/proc` is there and cannot be read: then no runtime could be told from another.
     pub fn read() -> Result<Self> {
         let uid = rustix::process::geteuid().as_raw();
         let account = match account(uid) {
@@ -76,16 +76,11 @@ impl World {
     /// Like [`World::read`] for a process that was told its account, and so needs no user database.
     ///
     /// # Errors
-    /// When `/proc` cannot be read.
+    /// When `/proc` is there and cannot be read.
     pub fn read_as(account: Account) -> Result<Self> {
-        let boot_id = read_text("/proc/sys/kernel/random/boot_id")?;
-        let stat = read_text("/proc/stat")?;
-        let boot_time_secs = stat
-            .lines()
-            .find_map(|line| line.strip_prefix("btime ")?.trim().parse().ok())
-            .ok_or_else(|| Error::new(Kind::Io, "cannot find btime in /proc/stat"))?;
+        let (boot_id, boot_time_secs) = boot()?;
         Ok(Self {
-            args: std::env::args_os().collect(),
+            args: arguments(),
             env: std::env::vars_os().collect(),
             cwd: std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
             account,
@@ -160,6 +155,27 @@ impl Account {
         groups.dedup();
         Ok(groups)
     }
+}
+
+/// The arguments of this process, the program's own name first.
+#[must_use]
+pub fn arguments() -> Vec<OsString> {
+    std::env::args_os().collect()
+}
+
+/// The boot's id and its time in seconds since 1970. A root that is being made has no `/proc`, and
+/// then nothing that runs in it can be seen either: whoever looks for runtimes says so.
+fn boot() -> Result<(String, u64)> {
+    if !Path::new("/proc/self").exists() {
+        return Ok(("no-proc".into(), 0));
+    }
+    let boot_id = read_text("/proc/sys/kernel/random/boot_id")?;
+    let stat = read_text("/proc/stat")?;
+    let secs = stat
+        .lines()
+        .find_map(|line| line.strip_prefix("btime ")?.trim().parse().ok())
+        .ok_or_else(|| Error::new(Kind::Io, "cannot find btime in /proc/stat"))?;
+    Ok((boot_id, secs))
 }
 
 /// The wall clock, in nanoseconds since 1970; what a file's change time is compared with.

@@ -14,7 +14,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::look::{Look, is_blind, is_withheld, look, look_until_settled};
 use super::restarts::{self, Interruption};
-use super::{Session, migrate, notify};
+use super::{Session, hook, migrate, notify};
+use crate::cli::Trigger;
 use crate::error::{Error, Kind, Result};
 use crate::migrate::HomeOutcome;
 use crate::plan::decide::{Decision, RuntimeOutcome};
@@ -51,7 +52,8 @@ pub fn run(session: &Session) -> Result<u8> {
         .ok()
         .map(|bytes| receipts::digest(&bytes));
     receipt.notes.extend(history.into_iter().chain(moved));
-    receipt.debts = debts(&first, &owed, &run_id);
+    receipt.notes.extend(session.scene.note());
+    receipt.debts = debts(session, &first, &owed, &run_id);
     let write = |receipt: &Receipt| write(session, receipt, &lock);
     if let Some(refusal) = refusal(&first) {
         return refuse(session, receipt, refusal, &write);
@@ -270,8 +272,19 @@ fn profiles(look: &Look) -> BTreeMap<&str, &str> {
 }
 
 /// Restarts that will be owed once the homes are written, and those that were and still are: one for
-/// each life that serves such a home. A life that ended owes nothing.
-fn debts(look: &Look, owed: &[Owed], run_id: &str) -> Vec<Debt> {
+/// each life that serves such a home. A life that ended owes nothing; where no runtime is looked for,
+/// all that was owed still is.
+fn debts(session: &Session, look: &Look, owed: &[Owed], run_id: &str) -> Vec<Debt> {
+    let keep = |old: &Owed| Debt {
+        incarnation: old.incarnation.clone(),
+        home: old.home.clone(),
+        sha256: old.sha256.clone(),
+        written: old.written,
+        run_id: run_id.to_owned(),
+    };
+    if !session.scene.shows_runtimes() {
+        return owed.iter().map(keep).collect();
+    }
     let mut debts = Vec::new();
     for planned in &look.plan.runtimes {
         let Some(process) = &planned.runtime.process else {
@@ -307,13 +320,7 @@ fn debts(look: &Look, owed: &[Owed], run_id: &str) -> Vec<Debt> {
                 .iter()
                 .any(|debt| debt.home == old.home && debt.incarnation == old.incarnation);
             if !is_there {
-                debts.push(Debt {
-                    incarnation: old.incarnation.clone(),
-                    home: old.home.clone(),
-                    sha256: old.sha256.clone(),
-                    written: old.written,
-                    run_id: run_id.to_owned(),
-                });
+                debts.push(keep(old));
             }
         }
     }
@@ -452,6 +459,7 @@ fn close(session: &Session, first: &Look, outcomes: &[Outcome], receipt: &mut Re
         .iter()
         .map(|row| settled_row(session, row, &profiles))
         .collect();
+    hook::excuse_shutdown(session, receipt);
     settle_homes(session, receipt, &second);
     let collectors: BTreeSet<(String, String)> = receipt
         .collectors
@@ -472,13 +480,14 @@ fn close(session: &Session, first: &Look, outcomes: &[Outcome], receipt: &mut Re
     }
     // What is still owed is what still lives.
     receipt.debts.retain(|debt| {
-        debt.written
-            && second.inventory.runtimes.iter().any(|runtime| {
-                runtime
-                    .process
-                    .as_ref()
-                    .is_some_and(|process| process.incarnation.same_life(&debt.incarnation))
-            })
+        !session.scene.shows_runtimes()
+            || debt.written
+                && second.inventory.runtimes.iter().any(|runtime| {
+                    runtime
+                        .process
+                        .as_ref()
+                        .is_some_and(|process| process.incarnation.same_life(&debt.incarnation))
+                })
     });
 }
 
@@ -562,6 +571,10 @@ fn prune(session: &Session, lock: &Lock) {
 
 fn report(session: &Session, receipt: &Receipt) {
     if session.ui.quiet && receipt.verdict.outcome == VerdictOutcome::Clean {
+        return;
+    }
+    if session.trigger == Trigger::Package && session.ui.quiet {
+        session.ui.brief(&hook::line(receipt));
         return;
     }
     let style = Style {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use super::Session;
+use super::{Session, hook};
 use crate::error::Result;
 use crate::fleet::{Collector, Home, Inventory, inventory};
 use crate::helper;
@@ -36,12 +36,13 @@ pub struct Look {
 pub fn look(session: &Session, owed: &[Owed], waited: bool) -> Result<Look> {
     let mut inventory = inventory::take(&session.world, &session.app, &session.scope())?;
     let targets = targets(&inventory, session.wishes.to);
+    let half_installed = hook::withhold_half_installed(session, &mut inventory, &targets);
     let (evaluations, failures) = evaluate(session, &inventory.homes, &targets);
     inventory.collectors.extend(failures);
     for target in targets.values() {
         inventory.notes.extend(target.notes.iter().cloned());
     }
-    let plan = Plan::new(Given {
+    let mut plan = Plan::new(Given {
         inventory: &inventory,
         targets,
         evaluations,
@@ -52,16 +53,24 @@ pub fn look(session: &Session, owed: &[Owed], waited: bool) -> Result<Look> {
         names: &session.names(),
         waited,
     });
+    hook::leave_half_installed(&half_installed, &mut plan);
     Ok(Look { inventory, plan })
 }
 
-/// Looks until no runtime is between two states, or one has been for too long.
+/// Looks until no runtime is between two states, or one has been for too long, and holds back what
+/// must not be restarted here.
 ///
 /// # Errors
 /// As for [`look`].
 pub fn look_until_settled(session: &Session, owed: &[Owed]) -> Result<Look> {
+    let mut settled = wait_until_settled(session, owed)?;
+    hook::restrain(session, &mut settled.plan);
+    Ok(settled)
+}
+
+fn wait_until_settled(session: &Session, owed: &[Owed]) -> Result<Look> {
     let first = look(session, owed, false)?;
-    if !first.plan.is_between() {
+    if !first.plan.is_between() || session.scene == hook::Scene::Stopping {
         return Ok(first);
     }
     let patience = budget(&first.plan).min(LONGEST_WAIT).min(session.left());
@@ -156,7 +165,7 @@ fn evaluate_as_owner(
     };
     let limit = session
         .left()
-        .clamp(Duration::from_secs(5), Duration::from_secs(60));
+        .clamp(session.pace.least, Duration::from_secs(60));
     helper::perform(
         &session.world,
         &owner(session, uid),

@@ -78,7 +78,8 @@ fn lock_homes(session: &Session, look: &Look, receipt: &mut Receipt) -> Vec<Home
     let mut locks = Vec::new();
     for (uid, homes) in by_owner {
         let paths = homes.iter().map(|home| home.home.path.clone()).collect();
-        match HomeLocks::take(&session.world, &owner(session, uid), paths, HOME_PATIENCE) {
+        let patience = HOME_PATIENCE.min(session.left());
+        match HomeLocks::take(&session.world, &owner(session, uid), paths, patience) {
             Ok((lock, held)) => {
                 locks.push(lock);
                 for (home, refused) in homes.iter().filter_map(|home| {

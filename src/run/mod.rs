@@ -4,6 +4,7 @@
 //! receives, and turns what a subcommand answers into an exit status.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 use clap::Parser as _;
 
 use crate::app::App;
-use crate::cli::{Cli, Command, Common, RunFlags, Trigger};
+use crate::cli::{Cli, Command, Trigger};
 use crate::config::{Config, Places, RestartWhen, fragments};
 use crate::error::{Error, Kind, Result};
 use crate::fleet::inventory::Scope;
@@ -25,6 +26,7 @@ pub mod apply;
 pub mod complete;
 pub mod generate;
 pub mod helper;
+pub mod hook;
 pub mod look;
 pub mod mechanisms;
 pub mod metrics;
@@ -36,12 +38,6 @@ pub mod receipt;
 pub mod rehearse;
 pub mod restarts;
 pub mod status;
-
-/// How long asking one user's manager or homes may take.
-const ASK_LIMIT: Duration = Duration::from_secs(15);
-
-/// What is asked gets at least this long.
-const LEAST_ASK: Duration = Duration::from_secs(5);
 
 /// How long a whole run may take, where nobody says.
 const DEADLINE: Duration = Duration::from_secs(30 * 60);
@@ -86,6 +82,10 @@ pub struct Session {
     pub trigger: Trigger,
     /// Where the result is written as metrics.
     pub metrics_file: Option<PathBuf>,
+    /// What it may see and touch here.
+    pub scene: hook::Scene,
+    /// How its time is shared out.
+    pub pace: hook::Pace,
     /// Only these homes, if any are named.
     pub only_homes: Vec<PathBuf>,
     /// Only these profiles, if any are named.
@@ -99,7 +99,8 @@ impl Session {
     ///
     /// # Errors
     /// When the command line or the configuration asks for something that cannot be.
-    pub fn new(world: World, ui: Ui, common: &Common, run: &RunFlags) -> Result<Self> {
+    pub fn new(world: World, ui: Ui, cli: &Cli, trigger: Trigger) -> Result<Self> {
+        let (common, run) = (&cli.common, &cli.run);
         let app = App::builtin(&common.app)?;
         let state_dir = common.state_dir.as_deref().map(|dir| world.cwd.join(dir));
         let places = Places::of(&world, state_dir.as_deref())?;
@@ -116,11 +117,23 @@ impl Session {
         let limit = |flag: Option<crate::config::Limit>, default: Option<crate::config::Limit>| {
             flag.or(default).map(|limit| limit.0)
         };
-        let usual_patience = match run.trigger {
+        let usual_patience = match trigger {
             Trigger::Cron => CRON_PATIENCE,
             Trigger::Manual | Trigger::Package => Duration::ZERO,
         };
-        let deadline = limit(run.deadline, defaults.deadline).unwrap_or(DEADLINE);
+        let limited = limit(run.deadline, defaults.deadline);
+        let (pace, deadline) = if trigger == Trigger::Package {
+            let of_hook = config.hook.limit.map_or(hook::LIMIT, |limit| limit.0);
+            hook::Pace::within(limited.map_or(of_hook, |limit| limit.min(of_hook)))
+        } else {
+            let deadline = Instant::now() + limited.unwrap_or(DEADLINE);
+            (hook::Pace::UNHURRIED, deadline)
+        };
+        let scene = hook::Scene::of(&world, trigger);
+        let may_migrate = match trigger {
+            Trigger::Package => config.hook.migrate.unwrap_or(scene == hook::Scene::Live),
+            Trigger::Manual | Trigger::Cron => true,
+        };
         Ok(Self {
             state: State::at(&places.state_dir),
             wishes: Wishes {
@@ -128,7 +141,7 @@ impl Session {
                     .restart
                     .or(defaults.restart)
                     .unwrap_or(RestartWhen::Stale),
-                migrate: !run.no_migrate,
+                migrate: !run.no_migrate && may_migrate,
                 to: run.to,
                 policy: config.policy.clone(),
             },
@@ -138,14 +151,16 @@ impl Session {
             max_failures: usize::try_from(run.max_failures.or(defaults.max_failures).unwrap_or(3))
                 .unwrap_or(3)
                 .max(1),
-            deadline: Instant::now() + deadline,
+            deadline,
             patience: limit(run.lock_timeout, defaults.lock_timeout).unwrap_or(usual_patience),
-            trigger: run.trigger,
+            trigger,
             metrics_file: run
                 .metrics_file
                 .as_ref()
                 .or(defaults.metrics_file.as_ref())
                 .map(|file| world.cwd.join(file)),
+            scene,
+            pace,
             only_homes: common
                 .home
                 .iter()
@@ -182,9 +197,9 @@ impl Session {
                 .iter()
                 .map(|home| home.path.clone())
                 .collect(),
-            runtimes: true,
+            runtimes: self.scene.shows_runtimes(),
             // The last look, which proves what was done, is taken even when the time is up.
-            limit: ASK_LIMIT.min(self.left()).max(LEAST_ASK),
+            limit: self.pace.ask.min(self.left()).max(self.pace.least),
         }
     }
 
@@ -322,16 +337,26 @@ fn argv_flags(world: &World) -> Vec<String> {
 /// Runs the command that this process was started as.
 #[must_use]
 pub fn main() -> ExitCode {
-    let world = match World::read() {
-        Ok(world) => world,
-        Err(error) => return ExitCode::from(error.kind().exit_status()),
-    };
-    let cli = match Cli::try_parse_from(&world.args) {
+    let cli = match Cli::try_parse_from(crate::world::arguments()) {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are results; everything else is a usage error.
             let _ = error.print();
             return ExitCode::from(u8::from(error.use_stderr()) * 2);
+        }
+    };
+    let trigger = hook::trigger(&cli);
+    let is_hook = trigger == Trigger::Package;
+    let world = match World::read() {
+        Ok(world) => world,
+        Err(error) => {
+            // There is nothing yet that knows how to print.
+            let _ = writeln!(std::io::stderr(), "update: {error}");
+            return ExitCode::from(if is_hook {
+                0
+            } else {
+                error.kind().exit_status()
+            });
         }
     };
     let format = if cli.common.json {
@@ -343,22 +368,28 @@ pub fn main() -> ExitCode {
         &world,
         format,
         cli.common.color,
-        cli.common.quiet,
+        cli.common.quiet || hook::is_silent_when_clean(&cli, trigger, format),
         cli.common.verbose,
     );
-    let is_hook = cli.run.trigger == Trigger::Package;
-    let status = match dispatch(world, ui, &cli) {
+    if is_hook {
+        return ExitCode::from(hook::within_limit(world, ui, cli));
+    }
+    let status = match dispatch(world, ui, &cli, trigger) {
         Ok(status) => status,
         Err((ui, error)) => {
             ui.fail(&error);
             error.kind().exit_status()
         }
     };
-    // A package hook must not break the package manager; the receipt keeps the verdict.
-    ExitCode::from(if is_hook && status != 2 { 0 } else { status })
+    ExitCode::from(status)
 }
 
-fn dispatch(world: World, ui: Ui, cli: &Cli) -> std::result::Result<u8, (Ui, Error)> {
+fn dispatch(
+    world: World,
+    ui: Ui,
+    cli: &Cli,
+    trigger: Trigger,
+) -> std::result::Result<u8, (Ui, Error)> {
     match &cli.command {
         Some(Command::Generate { what }) => {
             return generate::run(&ui, what).map_err(|error| (ui, error));
@@ -369,8 +400,8 @@ fn dispatch(world: World, ui: Ui, cli: &Cli) -> std::result::Result<u8, (Ui, Err
         }
         _ => {}
     }
-    let look = Ui::new(&world, ui.format, cli.common.color, ui.quiet, ui.verbose);
-    let session = Session::new(world, ui, &cli.common, &cli.run).map_err(|error| {
+    let look = ui.again();
+    let session = Session::new(world, ui, cli, trigger).map_err(|error| {
         // Without a configuration only the command line says where the metrics are.
         if matches!(cli.command, None | Some(Command::Apply))
             && let Some(file) = &cli.run.metrics_file
@@ -381,20 +412,23 @@ fn dispatch(world: World, ui: Ui, cli: &Cli) -> std::result::Result<u8, (Ui, Err
         }
         (look, error)
     })?;
-    let answer = match &cli.command {
-        None | Some(Command::Apply) if cli.run.dry_run => plan::run(&session, false),
+    answer(&session, cli).map_err(|error| (session.ui, error))
+}
+
+fn answer(session: &Session, cli: &Cli) -> Result<u8> {
+    match &cli.command {
+        None | Some(Command::Apply) if cli.run.dry_run => plan::run(session, false),
         None | Some(Command::Apply) => {
-            apply::run(&session).inspect_err(|error| session.publish_failure(error))
+            apply::run(session).inspect_err(|error| session.publish_failure(error))
         }
-        Some(Command::Plan(flags)) => plan::run(&session, flags.check),
-        Some(Command::Status) => status::run(&session),
-        Some(Command::Receipt { what }) => receipt::run(&session, what),
+        Some(Command::Plan(flags)) => plan::run(session, flags.check),
+        Some(Command::Status) => status::run(session),
+        Some(Command::Receipt { what }) => receipt::run(session, what),
         Some(Command::Mechanisms { explain, unit }) => {
-            mechanisms::run(&session, *explain, unit.as_deref())
+            mechanisms::run(session, *explain, unit.as_deref())
         }
-        Some(Command::Migrations { what }) => migrations::run(&session, what),
-        Some(Command::Rehearse) => rehearse::run(&session),
+        Some(Command::Migrations { what }) => migrations::run(session, what),
+        Some(Command::Rehearse) => rehearse::run(session),
         Some(Command::Generate { .. } | Command::Complete { .. }) => Ok(0),
-    };
-    answer.map_err(|error| (session.ui, error))
+    }
 }

@@ -23,9 +23,6 @@ use crate::verify::reconcile::Outcome;
 use crate::verify::verify;
 use crate::world::{Account, World};
 
-/// After a first signal, what is under way is waited for this long.
-const GRACE: Duration = Duration::from_secs(5);
-
 /// How often the main thread looks at the interruption and the deadline.
 const TICK: Duration = Duration::from_millis(100);
 
@@ -102,6 +99,9 @@ pub fn run(
     );
     let mut failures = 0;
     for (wave, limit) in [(first, 1), (rest, session.max_failures)] {
+        if interruption.signal().is_some() || session.left().is_zero() {
+            break;
+        }
         let jobs: Vec<Job> = wave
             .iter()
             .filter(|index| is_open(&outcomes, index))
@@ -191,7 +191,8 @@ fn job(session: &Session, look: &Look, index: usize) -> Option<Job> {
         // It would finish its work only after us: we may be that work.
         row.drain = None;
     }
-    let limit = budget(&row, runtime.unit.as_ref()).min(session.left());
+    // Not cut short by the run's deadline: what is under way then is `unaccounted`, not `down`.
+    let limit = budget(&row, runtime.unit.as_ref());
     let profile = look
         .plan
         .homes
@@ -352,7 +353,7 @@ fn next(
     };
     if give_up.is_none() && (interruption.signal().is_some() || session.left().is_zero()) {
         stop.store(true, Ordering::SeqCst);
-        *give_up = Some(Instant::now() + GRACE);
+        *give_up = Some(Instant::now() + session.pace.grace);
     }
     if told.is_none() && give_up.is_some_and(|time| Instant::now() >= time) {
         return Err(());

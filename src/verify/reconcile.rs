@@ -200,6 +200,15 @@ fn without_action(
             None => decision,
         };
     };
+    // Its own restart was under way when the run's time was over, or when it was told to end.
+    let is_cut_short = matches!(planned.step, Step::Act(_))
+        && decision.outcome == RuntimeOutcome::Unaccounted
+        && ["deadline", "interrupted"]
+            .iter()
+            .any(|why| decision.reason.starts_with(why));
+    if is_cut_short && now.is_none_or(|now| now.runtime.process.is_none()) {
+        return decision;
+    }
     let Some(now) = now else {
         return lost(planned, acted_on);
     };

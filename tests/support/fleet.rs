@@ -104,6 +104,7 @@ pub struct Fleet {
 #[derive(Debug, Default)]
 pub struct Plan {
     asleep: Vec<Gateway>,
+    without_program: bool,
 }
 
 impl Gateway {
@@ -167,16 +168,22 @@ impl Plan {
         self
     }
 
+    /// Leaves the program out: a package will bring it.
+    pub fn without_program(mut self) -> Self {
+        self.without_program = true;
+        self
+    }
+
     /// Boots the fleet and waits for its gateways; `None` where this machine cannot, which is said.
     pub fn boot(self) -> Option<Fleet> {
         let seed = seed().or_skip()?;
-        let mut boot = Boot::default()
-            .seed(&seed)
-            .show(&venv().or_skip()?, VENV)
-            .show(
+        let mut boot = Boot::default().seed(&seed).show(&venv().or_skip()?, VENV);
+        if !self.without_program {
+            boot = boot.show(
                 std::path::Path::new(env!("CARGO_BIN_EXE_update")),
                 "/usr/bin/update",
             );
+        }
         for gateway in &self.asleep {
             boot = boot.without(&gateway.wants());
         }
