@@ -14,6 +14,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Kind, Result};
 
+#[cfg(feature = "failpoints")]
+mod fail;
+
 /// What this process was started with, and as whom it runs.
 #[derive(Debug, Clone)]
 pub struct World {
@@ -155,6 +158,16 @@ impl Account {
         groups.dedup();
         Ok(groups)
     }
+}
+
+/// Names a point between two effects, at which a test may kill this process. Costs nothing unless the
+/// feature `failpoints` is on.
+#[inline]
+pub fn fail_point(name: impl std::fmt::Display) {
+    #[cfg(feature = "failpoints")]
+    fail::reached(&name.to_string());
+    #[cfg(not(feature = "failpoints"))]
+    drop(name);
 }
 
 /// The wall clock, in nanoseconds since 1970; what a file's change time is compared with.

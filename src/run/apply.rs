@@ -10,8 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use serde_json::Value;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
+use super::journal::{self, Journal};
 use super::look::{Look, is_blind, is_withheld, look, look_until_settled};
 use super::restarts::{self, Interruption};
 use super::{Session, migrate};
@@ -20,7 +22,9 @@ use crate::migrate::HomeOutcome;
 use crate::plan::decide::{Decision, RuntimeOutcome};
 use crate::plan::{Owed, PlannedRuntime, blocks};
 use crate::receipt::text::{Style, render};
-use crate::receipt::{Debt, Host, Invoker, Receipt, SCHEMA, Tool, Verdict, VerdictOutcome, rows};
+use crate::receipt::{
+    Debt, Host, Invoker, Receipt, RuntimeRow, SCHEMA, Tool, Verdict, VerdictOutcome, rows,
+};
 use crate::state::{Lock, receipts};
 use crate::verify::reconcile::{Outcome, Settled, reconcile};
 use crate::{screen, world};
@@ -31,8 +35,34 @@ use crate::{screen, world};
 /// `Locked` when another run holds the lock, `Refused` when nothing may be changed, and whatever keeps
 /// the receipt from being written.
 pub fn run(session: &Session) -> Result<u8> {
+    let content = journal::content(session, "apply", None);
+    locked(session, &content, apply)
+}
+
+/// What a run works with.
+pub struct Run<'a> {
+    /// The session.
+    pub session: &'a Session,
+    /// The lock of runs, held.
+    pub lock: &'a Lock,
+    /// Whether it was told to end.
+    pub interruption: &'a Interruption,
+    /// Its bookkeeping.
+    pub journal: Journal<'a>,
+}
+
+/// Takes the lock and opens the journal, lets `work` be done unless its request was done before, and ends as the work did.
+///
+/// # Errors
+/// `Locked` when another run holds the lock, a conflict of requests, and what `work` says.
+pub fn locked(
+    session: &Session,
+    content: &Value,
+    work: impl FnOnce(&mut Run<'_>) -> Result<u8>,
+) -> Result<u8> {
     let interruption = watch_signals()?;
     let run_id = world::new_id();
+    journal::check_request(session, content)?;
     let lock = Lock::take(
         &session.world,
         &session.places.lock,
@@ -40,52 +70,159 @@ pub fn run(session: &Session) -> Result<u8> {
         session.patience,
     )?;
     session.state.prepare(&session.world, &lock)?;
-    let (history, owed) = owed(session)?;
-
-    session.ui.tell("inventory");
-    let first = look_until_settled(session, &owed)?;
-    let mut receipt = open(session, &first, &run_id);
-    receipt.parent = session.state.latest_digest()?;
-    receipt.tool.sha256 = std::fs::read("/proc/self/exe")
-        .ok()
-        .map(|bytes| receipts::digest(&bytes));
-    receipt.notes.extend(history);
-    receipt.debts = debts(&first, &owed, &run_id);
-    let write = |receipt: &Receipt| write(session, receipt, &lock);
-    if let Some(refusal) = refusal(&first) {
-        return refuse(receipt, refusal, &write);
-    }
-    // From here on a run that is killed leaves a receipt that says so, and what it owes.
-    write(&receipt)?;
-
-    let locks = migrate::run(session, &first, &run_id, &lock, &interruption, &mut receipt)?;
-    write(&receipt)?;
-
-    session.ui.tell("restart");
-    let homes = home_outcomes(&receipt);
-    let blocked = |planned: &PlannedRuntime| blocked(planned, &homes);
-    let mut record = |outcomes: &[Outcome]| {
-        fill_runtimes(session, &mut receipt, &first, outcomes);
-        // The closing write reports what this one could not.
-        let _ = write(&receipt);
+    let mut run = Run {
+        session,
+        lock: &lock,
+        interruption: &interruption,
+        journal: Journal::open(session, &run_id, content, &lock)?,
     };
-    let outcomes = restarts::run(session, &first, &interruption, &blocked, &mut record);
-
-    session.ui.tell("verify");
-    close(session, &first, &outcomes, &mut receipt);
-    drop(locks);
-    receipt.accept(&session.wishes.policy.accept);
-    receipt.settle(interruption.signal().is_some());
-    receipt.finished_at = Some(world::timestamp());
-    write(&receipt)?;
-    prune(session, &lock);
-    report(session, &receipt);
+    if let Some(done) = run.journal.admit()? {
+        report(session, &Receipt::parse(done.receipt)?);
+        return Ok(done.exit_status);
+    }
+    let result = work(&mut run);
+    if result.is_err() {
+        run.journal.withdraw();
+    }
+    drop(run);
     drop(lock);
     if let Some(signal) = interruption.signal() {
         // The shell sees that a signal ended us (128 + signal), and why.
         let _ = signal_hook::low_level::emulate_default_handler(signal);
     }
-    Ok(receipt.verdict.exit_status.unwrap_or(1))
+    result
+}
+
+fn apply(run: &mut Run<'_>) -> Result<u8> {
+    let session = run.session;
+    let (history, owed) = owed(session)?;
+    session.ui.tell("inventory");
+    let first = look_until_settled(session, &owed)?;
+    let mut receipt = open(session, &first, run.journal.run());
+    receipt.notes.extend(history);
+    receipt.debts = debts(&first, &owed, run.journal.run());
+    run.identify(&mut receipt)?;
+    if let Some(refusal) = refusal(&first) {
+        return run.refuse(&first, receipt, refusal);
+    }
+    // From here on a run that is killed leaves a receipt that says so, and what it owes.
+    run.journal.opened(&first, &receipt)?;
+    run.write(&receipt)?;
+
+    let locks = migrate::run(run, &first, &mut receipt)?;
+    run.write(&receipt)?;
+
+    let outcomes = run.restart(&first, &mut receipt);
+    session.ui.tell("verify");
+    close(session, &first, &outcomes, &mut receipt);
+    drop(locks);
+    run.finish(receipt)
+}
+
+impl Run<'_> {
+    /// Says in a receipt which program wrote it, for whom, and after which other.
+    ///
+    /// # Errors
+    /// When the newest receipt is there and cannot be read.
+    pub fn identify(&self, receipt: &mut Receipt) -> Result<()> {
+        receipt.request_id = self.journal.request_id();
+        receipt.parent = self.session.state.latest_digest()?;
+        receipt.tool.sha256 = std::fs::read("/proc/self/exe")
+            .ok()
+            .map(|bytes| receipts::digest(&bytes));
+        Ok(())
+    }
+
+    /// Writes the receipt as it stands.
+    ///
+    /// # Errors
+    /// When it cannot be made durable.
+    pub fn write(&self, receipt: &Receipt) -> Result<()> {
+        let value = serde_json::to_value(receipt)
+            .map_err(|error| Error::new(Kind::Io, "cannot write the receipt").with_source(error))?;
+        self.session
+            .state
+            .write_receipt(&receipt.run_id, &value, self.lock)
+    }
+
+    /// Restarts what the plan of `look` says; the homes' rows say what must not be touched any more.
+    pub fn restart(&mut self, look: &Look, receipt: &mut Receipt) -> Vec<Outcome> {
+        self.session.ui.tell("restart");
+        let homes = home_outcomes(receipt);
+        let blocked = |planned: &PlannedRuntime| blocked(planned, &homes);
+        let (session, interruption) = (self.session, self.interruption);
+        let mut record = Recorder {
+            run: self,
+            look,
+            receipt,
+        };
+        restarts::run(session, look, interruption, &blocked, &mut record)
+    }
+
+    /// Computes the verdict, closes the journal and the receipt, and shows it.
+    ///
+    /// # Errors
+    /// When the receipt cannot be written.
+    pub fn finish(&mut self, mut receipt: Receipt) -> Result<u8> {
+        receipt.accept(&self.session.wishes.policy.accept);
+        receipt.settle(self.interruption.signal().is_some());
+        receipt.finished_at = Some(world::timestamp());
+        self.journal.closed(&mut receipt);
+        self.write(&receipt)?;
+        // That something old could not be removed is worth a warning and no more.
+        if let Err(error) = self.journal.prune(self.lock) {
+            self.session.ui.warn(&error.to_string());
+        }
+        report(self.session, &receipt);
+        Ok(receipt.verdict.exit_status.unwrap_or(1))
+    }
+
+    /// Ends a run that may change nothing, with a receipt that says why.
+    ///
+    /// # Errors
+    /// Always: `Refused`, or that the receipt could not be written.
+    pub fn refuse(&mut self, look: &Look, mut receipt: Receipt, refusal: &str) -> Result<u8> {
+        receipt.settle(false);
+        receipt.verdict.outcome = VerdictOutcome::Refused;
+        receipt.verdict.exit_status = Some(Kind::Refused.exit_status());
+        receipt.notes.push(refusal.to_owned());
+        receipt.finished_at = Some(world::timestamp());
+        self.journal.refused(look, &mut receipt)?;
+        self.write(&receipt)?;
+        Err(
+            Error::new(Kind::Refused, format!("nothing was changed: {refusal}")).with_hint(
+                format!("`update receipt show {}` has the details", receipt.run_id),
+            ),
+        )
+    }
+}
+
+/// Keeps the record of the restarts in the journal and in the receipt.
+struct Recorder<'r, 'a> {
+    run: &'r mut Run<'a>,
+    look: &'r Look,
+    receipt: &'r mut Receipt,
+}
+
+impl restarts::Record for Recorder<'_, '_> {
+    fn begun(&mut self, indexes: &[usize]) {
+        let rows = indexes
+            .iter()
+            .filter_map(|index| self.receipt.runtimes.get(*index));
+        self.run.journal.begun(rows);
+    }
+
+    fn judged(&mut self, index: usize, outcome: &Outcome) {
+        let planned = &self.look.plan.runtimes[index];
+        let row = runtime_row(self.run.session, planned, outcome, &profiles(self.look));
+        self.run.journal.judged(&row);
+    }
+
+    fn wave_over(&mut self, outcomes: &[Outcome]) {
+        fill_runtimes(self.run.session, self.receipt, self.look, outcomes);
+        // The closing write reports what this one could not.
+        let _ = self.run.write(self.receipt);
+    }
 }
 
 /// A first signal is remembered, and the run comes to a true end; a second one ends it at once.
@@ -313,31 +450,6 @@ fn refusal(look: &Look) -> Option<&'static str> {
     is_withheld(look).then_some("the application's own updater is at work on every home")
 }
 
-fn refuse(
-    mut receipt: Receipt,
-    refusal: &str,
-    write: &dyn Fn(&Receipt) -> Result<()>,
-) -> Result<u8> {
-    receipt.settle(false);
-    receipt.verdict.outcome = VerdictOutcome::Refused;
-    receipt.verdict.exit_status = Some(Kind::Refused.exit_status());
-    receipt.notes.push(refusal.to_owned());
-    receipt.finished_at = Some(world::timestamp());
-    write(&receipt)?;
-    Err(
-        Error::new(Kind::Refused, format!("nothing was changed: {refusal}")).with_hint(format!(
-            "`update receipt show {}` has the details",
-            receipt.run_id
-        )),
-    )
-}
-
-fn write(session: &Session, receipt: &Receipt, lock: &Lock) -> Result<()> {
-    let value = serde_json::to_value(receipt)
-        .map_err(|error| Error::new(Kind::Io, "cannot write the receipt").with_source(error))?;
-    session.state.write_receipt(&receipt.run_id, &value, lock)
-}
-
 fn home_outcomes(receipt: &Receipt) -> BTreeMap<String, (HomeOutcome, String)> {
     receipt
         .homes
@@ -372,17 +484,24 @@ fn fill_runtimes(session: &Session, receipt: &mut Receipt, look: &Look, outcomes
         .runtimes
         .iter()
         .zip(outcomes)
-        .map(|(planned, outcome)| {
-            let user = user_name(session, planned.runtime.uid);
-            rows::runtime(
-                planned,
-                &outcome.decision,
-                outcome.seen.as_deref(),
-                None,
-                (&user, &profiles),
-            )
-        })
+        .map(|(planned, outcome)| runtime_row(session, planned, outcome, &profiles))
         .collect();
+}
+
+fn runtime_row(
+    session: &Session,
+    planned: &PlannedRuntime,
+    outcome: &Outcome,
+    profiles: &BTreeMap<&str, &str>,
+) -> RuntimeRow {
+    let user = user_name(session, planned.runtime.uid);
+    rows::runtime(
+        planned,
+        &outcome.decision,
+        outcome.seen.as_deref(),
+        None,
+        (&user, profiles),
+    )
 }
 
 /// Takes the inventory again and settles every row by what runs now.
@@ -517,18 +636,6 @@ fn settle_homes(session: &Session, receipt: &mut Receipt, second: &Look) {
             format!("appeared; {}", row.reason)
         };
         receipt.homes.push(row);
-    }
-}
-
-/// Old receipts and snapshots go; that they could not is worth a warning and no more.
-fn prune(session: &Session, lock: &Lock) {
-    for result in [
-        session.state.prune_receipts(lock),
-        session.state.prune_packs(lock),
-    ] {
-        if let Err(error) = result {
-            session.ui.warn(&error.to_string());
-        }
     }
 }
 

@@ -8,8 +8,9 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use super::Session;
+use super::apply::Run;
+use super::journal::Journal;
 use super::look::{Look, home_target, owner};
-use super::restarts::Interruption;
 use crate::error::Result;
 use crate::helper;
 use crate::migrate::HomeOutcome;
@@ -18,9 +19,8 @@ use crate::plan::PlannedHome;
 use crate::plan::decide::Step;
 use crate::receipt::{HomeRow, Receipt};
 use crate::screen;
-use crate::state::Lock;
 use crate::state::lock::HomeLocks;
-use crate::state::snapshots::Pack;
+use crate::state::snapshots::{Copied, Pack};
 
 /// How long another run may hold a home before it is left to it.
 const HOME_PATIENCE: Duration = Duration::from_secs(10);
@@ -32,29 +32,27 @@ const OWNER_LIMIT: Duration = Duration::from_secs(300);
 /// dropped.
 ///
 /// # Errors
-/// Only when the snapshot cannot be started at all; then nothing was changed.
-pub fn run(
-    session: &Session,
-    look: &Look,
-    run_id: &str,
-    lock: &Lock,
-    interruption: &Interruption,
-    receipt: &mut Receipt,
-) -> Result<Vec<HomeLocks>> {
+/// Only when the snapshot cannot be started or recorded at all; then nothing was changed.
+pub fn run(run: &mut Run<'_>, look: &Look, receipt: &mut Receipt) -> Result<Vec<HomeLocks>> {
+    let (session, interruption) = (run.session, run.interruption);
     let locks = lock_homes(session, look, receipt);
     let pending = pending_by_owner(look, receipt);
     if pending.is_empty() || interruption.signal().is_some() {
         return Ok(locks);
     }
     session.ui.tell("snapshot");
-    let pack = session.state.start_pack(&session.world, run_id, lock)?;
-    snapshot(session, &pending, pack, receipt);
+    let pack = session
+        .state
+        .start_pack(&session.world, run.journal.run(), run.lock)?;
+    snapshot(session, &run.journal, &pending, pack, receipt);
+    run.journal.copied(receipt)?;
     let pending = pending_by_owner(look, receipt);
     if interruption.signal().is_none() {
         session.ui.tell("migrate");
         commit(session, &pending, receipt);
     }
     mark_written(receipt);
+    run.journal.written(receipt);
     Ok(locks)
 }
 
@@ -133,6 +131,7 @@ fn pending_by_owner<'a>(look: &'a Look, receipt: &Receipt) -> BTreeMap<u32, Vec<
 /// Copies what will be written over. A home of which not every file is in the verified pack is not written.
 fn snapshot(
     session: &Session,
+    journal: &Journal<'_>,
     pending: &BTreeMap<u32, Vec<&PlannedHome>>,
     mut pack: Pack,
     receipt: &mut Receipt,
@@ -166,14 +165,17 @@ fn snapshot(
             if let Some(home) = expected.get(fetched.id.as_str())
                 && is_whole(home, &fetched)
             {
-                for file in &fetched.files {
-                    pack.add(
-                        &fetched.id,
-                        &file.path,
-                        file.bytes.as_deref(),
-                        file.mode,
-                        (file.uid, file.gid),
-                    )?;
+                let scope = journal.scope(&home.home);
+                for (file, planned) in fetched.files.iter().zip(&home.evaluation.files) {
+                    pack.add(Copied {
+                        home: &fetched.id,
+                        scope: &scope,
+                        path: &file.path,
+                        bytes: file.bytes.as_deref(),
+                        sha256_after: &planned.sha256_after,
+                        mode: file.mode,
+                        owner: (file.uid, file.gid),
+                    })?;
                 }
                 copied.insert(fetched.id);
             }

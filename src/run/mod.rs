@@ -12,18 +12,22 @@ use clap::Parser as _;
 
 use crate::app::App;
 use crate::cli::{Cli, Command, Common, RunFlags, Trigger};
-use crate::config::{Config, Places, RestartWhen, fragments};
+use crate::config::{Config, Keep, Places, RestartWhen, fragments};
 use crate::error::{Error, Kind, Result};
 use crate::fleet::inventory::Scope;
 use crate::plan::Wishes;
 use crate::restart::table::Table;
-use crate::state::State;
+use crate::state::requests::KEPT_DAYS;
+use crate::state::{State, snapshots};
 use crate::ui::{Format, Ui};
 use crate::world::{Account, World};
 
 pub mod apply;
+pub mod audit;
+pub mod cell;
 pub mod generate;
 pub mod helper;
+pub mod journal;
 pub mod look;
 pub mod mechanisms;
 pub mod migrate;
@@ -32,6 +36,7 @@ pub mod plan;
 pub mod receipt;
 pub mod rehearse;
 pub mod restarts;
+pub mod rollback;
 pub mod status;
 
 /// How long asking one user's manager or homes may take.
@@ -78,6 +83,12 @@ pub struct Session {
     pub patience: Duration,
     /// What starts the run.
     pub trigger: Trigger,
+    /// The name that the asker gave the run.
+    pub request_id: Option<String>,
+    /// For how many days requests are kept.
+    pub request_days: u32,
+    /// Which snapshots are kept.
+    pub keep: Keep,
     /// Only these homes, if any are named.
     pub only_homes: Vec<PathBuf>,
     /// Only these profiles, if any are named.
@@ -133,6 +144,12 @@ impl Session {
             deadline: Instant::now() + deadline,
             patience: limit(run.lock_timeout, defaults.lock_timeout).unwrap_or(usual_patience),
             trigger: run.trigger,
+            request_id: run.request_id.clone(),
+            request_days: defaults.request_days.map_or(KEPT_DAYS, |days| days.0),
+            keep: run.keep.or(defaults.keep).unwrap_or(Keep {
+                count: Some(snapshots::KEPT),
+                age: None,
+            }),
             only_homes: common
                 .home
                 .iter()
@@ -323,6 +340,9 @@ fn dispatch(world: World, ui: Ui, cli: &Cli) -> std::result::Result<u8, (Ui, Err
         Some(Command::Plan(flags)) => plan::run(&session, flags.check),
         Some(Command::Status) => status::run(&session),
         Some(Command::Receipt { what }) => receipt::run(&session, what),
+        Some(Command::Audit { what }) => audit::run(&session, what),
+        Some(Command::Cell { what }) => cell::run(&session, what),
+        Some(Command::Rollback { run }) => rollback::run(&session, run),
         Some(Command::Mechanisms { explain }) => mechanisms::run(&session, *explain),
         Some(Command::Migrations { what }) => migrations::run(&session, what),
         Some(Command::Rehearse) => rehearse::run(&session),

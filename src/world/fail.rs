@@ -1,0 +1,57 @@
+//! Where a test kills the program: compiled in with the feature `failpoints` alone.
+//!
+//! A point has a name. `FLEET_UPDATE_FAIL_LOG` names a file that gets a line for each one that is
+//! reached; `FLEET_UPDATE_FAIL=name` kills the process at that point, `name#3` when it is reached for the
+//! third time, `#40` at the fortieth point whatever its name. The plan is read once.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the plan of a test stands in the environment, and it ends this very process"
+)]
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
+use std::sync::{Mutex, OnceLock};
+
+struct Plan {
+    name: String,
+    nth: usize,
+    log: Option<File>,
+    seen: Mutex<BTreeMap<String, usize>>,
+}
+
+/// Logs that the point was reached, and kills the process there if that is the plan.
+pub fn reached(name: &str) {
+    static PLAN: OnceLock<Plan> = OnceLock::new();
+    let plan = PLAN.get_or_init(|| {
+        let text = std::env::var("FLEET_UPDATE_FAIL").unwrap_or_default();
+        let (name, nth) = text.split_once('#').unwrap_or((&text, "1"));
+        Plan {
+            name: name.to_owned(),
+            nth: nth.parse().unwrap_or(usize::MAX),
+            log: std::env::var_os("FLEET_UPDATE_FAIL_LOG")
+                .and_then(|path| OpenOptions::new().append(true).create(true).open(path).ok()),
+            seen: Mutex::new(BTreeMap::new()),
+        }
+    });
+    // An empty name counts every point.
+    let key = if plan.name.is_empty() { "" } else { name };
+    let count = plan.seen.lock().map_or(0, |mut seen| {
+        let count = seen.entry(key.to_owned()).or_insert(0);
+        *count += 1;
+        *count
+    });
+    if let Some(mut log) = plan.log.as_ref() {
+        let _ = log.write_all(format!("{name}\n").as_bytes());
+    }
+    let is_planned = std::env::var_os("FLEET_UPDATE_FAIL").is_some();
+    if is_planned && key == plan.name && count == plan.nth {
+        let _ =
+            rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+        // The signal is on its way; nothing may happen before it arrives.
+        loop {
+            std::thread::park();
+        }
+    }
+}
