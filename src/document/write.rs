@@ -1,1 +1,903 @@
-//! Replaces files of homes, atomically.
+//! The only place that writes into homes: reads a file with all that must survive, and replaces it
+//! atomically.
+//!
+//! A file is always reached through the descriptor of its folder. A link is followed once, when the file is
+//! read, and what is replaced is the link's target. A replacement is written beside the target under a name
+//! of ours, gets owner, mode, extended attributes and ACLs of the original, is synced, and takes its name
+//! by `rename(2)`; then the folder is synced. Whatever fails, the original is as it was and nothing is
+//! left behind; what a killed run left behind, [`Folder::sweep`] removes. Nothing here knows what a file means.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "owns every write into a home, and the opening of its files by descriptor"
+)]
+
+mod open;
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::io::{self, Write as _};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{
+    Access, AtFlags, Dir, FileType, Gid, Mode, OFlags, RenameFlags, Stat, Uid, XattrFlags,
+};
+use rustix::io::Errno;
+
+/// How the name of a replacement in the making begins.
+const PREFIX: &str = ".fleet-update-";
+
+/// Attributes that depend on a file's content or are kept by the kernel itself; copies of them are wrong.
+const OWN_ATTRIBUTES: [&[u8]; 2] = [b"security.ima", b"security.evm"];
+
+/// The access control list of a file, as an attribute (`acl(5)`).
+const ACL: &[u8] = b"system.posix_acl_access";
+
+/// A folder of a home, held open: what is read and written is in *this* folder, whatever happens to
+/// its path meanwhile.
+#[derive(Debug)]
+pub struct Folder {
+    fd: OwnedFd,
+    path: PathBuf,
+    within: Option<PathBuf>,
+}
+
+/// What tells one state of a file from another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Identity {
+    /// The device.
+    pub device: u64,
+    /// The inode.
+    pub inode: u64,
+    /// Bytes.
+    pub size: u64,
+    /// When its content changed, in nanoseconds since the epoch.
+    pub modified_ns: i128,
+    /// When anything about it changed, in nanoseconds since the epoch.
+    pub changed_ns: i128,
+}
+
+/// A file as it was read, with all that its replacement must keep.
+#[derive(Debug)]
+pub struct Original {
+    /// Its path in the folder.
+    pub name: PathBuf,
+    /// Its content.
+    pub bytes: Vec<u8>,
+    /// Its state.
+    pub identity: Identity,
+    /// Permission bits, with setuid, setgid and sticky.
+    pub mode: u32,
+    /// Its owner.
+    pub uid: u32,
+    /// Its group.
+    pub gid: u32,
+    /// How many names it has.
+    pub links: u64,
+    /// Extended attributes, ACLs and labels among them.
+    pub attributes: Vec<(OsString, Vec<u8>)>,
+    /// Where it really is, if its name is a link.
+    pub target: Option<PathBuf>,
+    /// The folder that really holds it, and its name there.
+    holder: OwnedFd,
+    own_name: OsString,
+}
+
+/// A write that was made, and what it takes to undo it.
+#[derive(Debug)]
+pub struct Written {
+    /// What was in the file; nothing if there was none.
+    pub before: Option<Vec<u8>>,
+    /// The file as it is.
+    pub after: Original,
+}
+
+/// Why a file cannot be read.
+#[derive(Debug)]
+pub struct ReadError {
+    /// Which.
+    pub path: PathBuf,
+    /// Why.
+    pub reason: String,
+}
+
+/// Why a file was not written; it is as it was.
+#[derive(Debug)]
+pub enum WriteError {
+    /// Not allowed, or the file system is read-only.
+    ReadOnly {
+        /// What.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// It is not the file any more that was read.
+    Changed {
+        /// What.
+        path: PathBuf,
+    },
+    /// It could be written, but not without harm.
+    Refused {
+        /// What.
+        path: PathBuf,
+        /// Which harm.
+        reason: String,
+    },
+    /// The system failed.
+    Io {
+        /// What.
+        path: PathBuf,
+        /// What was tried.
+        tried: &'static str,
+        /// The system's reason.
+        source: io::Error,
+    },
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot read {}: {}", self.path.display(), self.reason)
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+impl fmt::Display for WriteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ReadOnly { path, source } => {
+                write!(f, "{} is not writable: {source}", path.display())
+            }
+            Self::Changed { path } => {
+                write!(
+                    f,
+                    "{} was changed by somebody else since it was read",
+                    path.display()
+                )
+            }
+            Self::Refused { path, reason } => {
+                write!(f, "{} is left alone: {reason}", path.display())
+            }
+            Self::Io {
+                path,
+                tried,
+                source,
+            } => write!(f, "cannot {tried} {}: {source}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for WriteError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::ReadOnly { source, .. } | Self::Io { source, .. } => Some(source),
+            Self::Changed { .. } | Self::Refused { .. } => None,
+        }
+    }
+}
+
+impl WriteError {
+    /// What `tried` met on `path`.
+    fn from_system(path: &Path, tried: &'static str, errno: Errno) -> Self {
+        let path = path.to_owned();
+        let source = io::Error::from(errno);
+        match errno {
+            Errno::ROFS | Errno::ACCESS | Errno::PERM => Self::ReadOnly { path, source },
+            _ => Self::Io {
+                path,
+                tried,
+                source,
+            },
+        }
+    }
+}
+
+impl Original {
+    /// The SHA-256 of its content, in hexadecimal digits.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        digest(&self.bytes)
+    }
+}
+
+/// The SHA-256 of bytes, in hexadecimal digits.
+#[must_use]
+pub fn digest(bytes: &[u8]) -> String {
+    use sha2::Digest as _;
+    sha2::Sha256::digest(bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+impl Folder {
+    /// Opens a folder, whose path must not end in a link.
+    ///
+    /// # Errors
+    /// When it cannot be opened, is a link or is no folder.
+    pub fn open(path: &Path) -> Result<Self, ReadError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        match rustix::fs::open(path, flags, Mode::empty()) {
+            Ok(fd) => Ok(Self {
+                fd,
+                path: path.to_owned(),
+                within: None,
+            }),
+            Err(errno) => Err(ReadError {
+                path: path.to_owned(),
+                reason: io::Error::from(errno).to_string(),
+            }),
+        }
+    }
+
+    /// Lets links lead only to files below `tree`.
+    #[must_use]
+    pub fn within(mut self, tree: &Path) -> Self {
+        self.within = Some(tree.to_owned());
+        self
+    }
+
+    /// The path that it was opened by.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Reads a regular file of at most `limit` bytes, with what its replacement must keep.
+    ///
+    /// # Errors
+    /// When there is something that is no such file, or cannot be read; nothing there is no error.
+    pub fn read(&self, name: &Path, limit: u64) -> Result<Option<Original>, ReadError> {
+        let fail = |reason: String| ReadError {
+            path: self.path.join(name),
+            reason,
+        };
+        let system = |errno: Errno| fail(io::Error::from(errno).to_string());
+        let Some((parent, own_name)) = self.parent(name).map_err(system)? else {
+            return Ok(None);
+        };
+        let stat = match rustix::fs::statat(&parent, &own_name, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => return Ok(None),
+            found => found.map_err(system)?,
+        };
+        if kind(&stat) != FileType::Symlink {
+            return self.read_at(name, parent, own_name, None, limit).map(Some);
+        }
+        let target = std::fs::canonicalize(self.path.join(name))
+            .map_err(|error| fail(format!("a link that leads nowhere: {error}")))?;
+        if let Some(tree) = &self.within {
+            let tree = std::fs::canonicalize(tree).unwrap_or_else(|_| tree.clone());
+            if !target.starts_with(&tree) {
+                return Err(fail(format!(
+                    "a link to {}, out of {}",
+                    target.display(),
+                    tree.display()
+                )));
+            }
+        }
+        let (Some(folder), Some(own_name)) = (target.parent(), target.file_name()) else {
+            return Err(fail("a link to no file".to_owned()));
+        };
+        let holder = open::without_links(folder).map_err(system)?;
+        self.read_at(
+            name,
+            holder,
+            own_name.to_owned(),
+            Some(target.clone()),
+            limit,
+        )
+        .map(Some)
+    }
+
+    /// Reads the file `own_name` of `holder`, which must not be a link.
+    fn read_at(
+        &self,
+        name: &Path,
+        holder: OwnedFd,
+        own_name: OsString,
+        target: Option<PathBuf>,
+        limit: u64,
+    ) -> Result<Original, ReadError> {
+        let fail = |reason: String| ReadError {
+            path: self.path.join(name),
+            reason,
+        };
+        let system = |errno: Errno| fail(io::Error::from(errno).to_string());
+        // Not even opened, because opening a device may do something.
+        let stat =
+            rustix::fs::statat(&holder, &own_name, AtFlags::SYMLINK_NOFOLLOW).map_err(system)?;
+        if kind(&stat) != FileType::RegularFile {
+            return Err(fail("not a regular file".to_owned()));
+        }
+        let fd = open_file(&holder, &own_name).map_err(system)?;
+        // A file that is written while it is read is read again.
+        for _ in 0..3 {
+            let stat = rustix::fs::fstat(&fd).map_err(system)?;
+            if kind(&stat) != FileType::RegularFile {
+                return Err(fail("not a regular file".to_owned()));
+            }
+            let identity = Identity::of(&stat);
+            if identity.size > limit {
+                return Err(fail(format!("larger than {limit} bytes")));
+            }
+            let bytes = read_all(&fd, identity.size, limit).map_err(system)?;
+            let after = Identity::of(&rustix::fs::fstat(&fd).map_err(system)?);
+            if after == identity && bytes.len() as u64 == identity.size {
+                return Ok(Original {
+                    name: name.to_owned(),
+                    bytes,
+                    identity,
+                    mode: Mode::from_raw_mode(stat.st_mode).bits(),
+                    uid: stat.st_uid,
+                    gid: stat.st_gid,
+                    links: links(&stat),
+                    attributes: attributes(fd.as_fd()).map_err(system)?,
+                    target,
+                    holder,
+                    own_name,
+                });
+            }
+        }
+        Err(fail("it is being written".to_owned()))
+    }
+
+    /// Whether a file could be replaced, found out without writing.
+    ///
+    /// # Errors
+    /// When it could not: the file or its folder is not writable, or it has more names than one.
+    pub fn writable(&self, original: &Original) -> Result<(), WriteError> {
+        let path = self.path.join(&original.name);
+        if original.links > 1 {
+            let reason = format!(
+                "it has {} names (hard links), and only one of them would be replaced",
+                original.links
+            );
+            return Err(WriteError::Refused { path, reason });
+        }
+        let holder = original.holder.as_fd();
+        let file = rustix::fs::accessat(
+            holder,
+            &original.own_name,
+            Access::WRITE_OK,
+            AtFlags::EACCESS,
+        );
+        let folder = || {
+            rustix::fs::accessat(
+                holder,
+                ".",
+                Access::WRITE_OK | Access::EXEC_OK,
+                AtFlags::EACCESS,
+            )
+        };
+        file.and_then(|()| folder())
+            .map_err(|errno| WriteError::from_system(&path, "write", errno))
+    }
+
+    /// Whether a file or folder of that name could be created, found out without writing.
+    ///
+    /// # Errors
+    /// When the folder that would hold it is not writable.
+    pub fn creatable(&self, name: &Path) -> Result<(), WriteError> {
+        let path = self.path.join(name);
+        let mut at = name.parent();
+        // The first folder of those above it that is there.
+        while let Some(folder) = at {
+            let folder = if folder.as_os_str().is_empty() {
+                Path::new(".")
+            } else {
+                folder
+            };
+            match rustix::fs::accessat(
+                &self.fd,
+                folder,
+                Access::WRITE_OK | Access::EXEC_OK,
+                AtFlags::EACCESS,
+            ) {
+                Err(Errno::NOENT) if folder != Path::new(".") => at = folder.parent(),
+                found => {
+                    return found.map_err(|errno| WriteError::from_system(&path, "create", errno));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Replaces what was read by new bytes; equal bytes are no write at all.
+    ///
+    /// # Errors
+    /// When it is not the file any more that was read, or cannot be written; it is as it was.
+    pub fn replace(
+        &self,
+        original: &Original,
+        bytes: &[u8],
+    ) -> Result<Option<Written>, WriteError> {
+        if bytes == original.bytes {
+            return Ok(None);
+        }
+        let after = self.put(original, bytes)?;
+        let before = Some(original.bytes.clone());
+        Ok(Some(Written { before, after }))
+    }
+
+    fn put(&self, original: &Original, bytes: &[u8]) -> Result<Original, WriteError> {
+        let path = self.path.join(&original.name);
+        self.writable(original)?;
+        self.unchanged(original)?;
+        let temporary = Temporary::create(original.holder.as_fd(), &path)?;
+        temporary.fill(bytes)?;
+        temporary.resemble(original)?;
+        temporary.sync()?;
+        // The window that remains is the one between two system calls.
+        self.unchanged(original)?;
+        temporary.take_name(&original.own_name)?;
+        self.written(
+            &original.name,
+            original.holder.as_fd(),
+            &original.own_name,
+            original.target.clone(),
+            bytes,
+        )
+    }
+
+    /// Creates a file that is not there, for its owner only.
+    ///
+    /// # Errors
+    /// When there is one by now, its folder is not there, or it cannot be written.
+    pub fn create(&self, name: &Path, bytes: &[u8]) -> Result<Written, WriteError> {
+        let path = self.path.join(name);
+        let parent = self
+            .parent(name)
+            .map_err(|errno| WriteError::from_system(&path, "open the folder of", errno))?;
+        let Some((holder, own_name)) = parent else {
+            return Err(WriteError::from_system(
+                &path,
+                "open the folder of",
+                Errno::NOENT,
+            ));
+        };
+        let temporary = Temporary::create(holder.as_fd(), &path)?;
+        temporary.fill(bytes)?;
+        temporary.belong_to_folder()?;
+        temporary.sync()?;
+        temporary.take_free_name(&own_name)?;
+        let after = self.written(name, holder.as_fd(), &own_name, None, bytes)?;
+        Ok(Written {
+            before: None,
+            after,
+        })
+    }
+
+    /// Makes a folder, and those above it that are missing, with the permissions of the folder that holds it.
+    /// Says whether there was anything to make.
+    ///
+    /// # Errors
+    /// When something else has that name, or it cannot be made.
+    pub fn make_dir(&self, name: &Path) -> Result<bool, WriteError> {
+        let path = self.path.join(name);
+        let system = |errno| WriteError::from_system(&path, "make", errno);
+        let mut at = self.fd.try_clone().map_err(|source| WriteError::Io {
+            path: path.clone(),
+            tried: "make",
+            source,
+        })?;
+        let mut is_new = false;
+        for part in parts(name).map_err(system)? {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let next = match open::beneath(at.as_fd(), Path::new(part), flags) {
+                Err(Errno::NOENT) => {
+                    let above = rustix::fs::fstat(&at).map_err(system)?;
+                    // What the group and others may do above, they may do here; set-id bits are inherited.
+                    let mode =
+                        Mode::from_raw_mode(above.st_mode) & (Mode::RWXU | Mode::RWXG | Mode::RWXO);
+                    match rustix::fs::mkdirat(&at, part, mode | Mode::RWXU) {
+                        Ok(()) => is_new = true,
+                        Err(Errno::EXIST) => {}
+                        Err(errno) => return Err(system(errno)),
+                    }
+                    let made = open::beneath(at.as_fd(), Path::new(part), flags).map_err(system)?;
+                    give_to(made.as_fd(), &above).map_err(system)?;
+                    rustix::fs::fsync(&at).map_err(system)?;
+                    made
+                }
+                Err(Errno::NOTDIR) => {
+                    return Err(WriteError::Refused {
+                        path,
+                        reason: "something there is no folder".to_owned(),
+                    });
+                }
+                found => found.map_err(system)?,
+            };
+            at = next;
+        }
+        Ok(is_new)
+    }
+
+    /// Undoes a write: the earlier bytes come back, or the created file goes.
+    ///
+    /// # Errors
+    /// When the file is not what was written any more, or cannot be written.
+    pub fn undo(&self, written: &Written) -> Result<(), WriteError> {
+        let path = self.path.join(&written.after.name);
+        let Some(before) = &written.before else {
+            self.unchanged(&written.after)?;
+            let holder = written.after.holder.as_fd();
+            return rustix::fs::unlinkat(holder, &written.after.own_name, AtFlags::empty())
+                .and_then(|()| rustix::fs::fsync(holder))
+                .map_err(|errno| WriteError::from_system(&path, "remove", errno));
+        };
+        self.put(&written.after, before).map(drop)
+    }
+
+    /// Removes what a run that was killed left in this folder, and in the folders that its links lead to
+    /// (those of `originals`). Only files that belong to us and have a name of ours count; the caller holds
+    /// the lock of the home. Gives how many there were.
+    ///
+    /// # Errors
+    /// When the folder cannot be listed or a file cannot be removed.
+    pub fn sweep<'o>(
+        &self,
+        originals: impl IntoIterator<Item = &'o Original>,
+    ) -> Result<usize, WriteError> {
+        let system = |errno| WriteError::from_system(&self.path, "tidy", errno);
+        let mut count = sweep_one(self.fd.as_fd()).map_err(system)?;
+        for original in originals
+            .into_iter()
+            .filter(|original| original.target.is_some())
+        {
+            count += sweep_one(original.holder.as_fd()).map_err(system)?;
+        }
+        Ok(count)
+    }
+
+    /// The folder that holds a name, and its last part; nothing if there is no such folder.
+    fn parent(&self, name: &Path) -> Result<Option<(OwnedFd, OsString)>, Errno> {
+        let parts = parts(name)?;
+        let Some((last, above)) = parts.split_last() else {
+            return Err(Errno::INVAL);
+        };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder: PathBuf = if above.is_empty() {
+            PathBuf::from(".")
+        } else {
+            above.iter().collect()
+        };
+        match open::beneath(self.fd.as_fd(), &folder, flags) {
+            Err(Errno::NOENT) => Ok(None),
+            found => Ok(Some((found?, (*last).to_owned()))),
+        }
+    }
+
+    /// Whether a file is the one that was read, byte for byte.
+    fn unchanged(&self, original: &Original) -> Result<(), WriteError> {
+        let path = self.path.join(&original.name);
+        let changed = || WriteError::Changed { path: path.clone() };
+        let system = |errno| WriteError::from_system(&path, "read", errno);
+        let fd = match open_file(&original.holder, &original.own_name) {
+            Err(Errno::NOENT | Errno::LOOP | Errno::NXIO) => return Err(changed()),
+            found => found.map_err(system)?,
+        };
+        let stat = rustix::fs::fstat(&fd).map_err(system)?;
+        if kind(&stat) != FileType::RegularFile || Identity::of(&stat) != original.identity {
+            return Err(changed());
+        }
+        let size = original.identity.size;
+        if read_all(&fd, size, size).map_err(system)? != original.bytes {
+            return Err(changed());
+        }
+        if original.target.is_some() {
+            // The name in the home must still lead there.
+            let Some((parent, own_name)) = self.parent(&original.name).map_err(system)? else {
+                return Err(changed());
+            };
+            let now =
+                rustix::fs::statat(&parent, &own_name, AtFlags::empty()).map_err(|_| changed())?;
+            if Identity::of(&now) != original.identity {
+                return Err(changed());
+            }
+        }
+        Ok(())
+    }
+
+    /// The file that was just written.
+    fn written(
+        &self,
+        name: &Path,
+        holder: BorrowedFd<'_>,
+        own_name: &OsStr,
+        target: Option<PathBuf>,
+        bytes: &[u8],
+    ) -> Result<Original, WriteError> {
+        let path = self.path.join(name);
+        let holder = holder
+            .try_clone_to_owned()
+            .map_err(|source| WriteError::Io {
+                path: path.clone(),
+                tried: "read back",
+                source,
+            })?;
+        let found = self.read_at(
+            name,
+            holder,
+            own_name.to_owned(),
+            target,
+            bytes.len() as u64,
+        );
+        match found {
+            Ok(after) if after.bytes == bytes => Ok(after),
+            // Somebody wrote over it within microseconds.
+            _ => Err(WriteError::Changed { path }),
+        }
+    }
+}
+
+impl Identity {
+    #[allow(
+        clippy::useless_conversion,
+        reason = "the types of these fields differ between platforms"
+    )]
+    fn of(stat: &Stat) -> Self {
+        let ns = |seconds: i128, ns: i128| seconds * 1_000_000_000 + ns;
+        Self {
+            device: u64::try_from(stat.st_dev).unwrap_or_default(),
+            inode: u64::from(stat.st_ino),
+            size: u64::try_from(stat.st_size).unwrap_or_default(),
+            modified_ns: ns(stat.st_mtime.into(), stat.st_mtime_nsec.into()),
+            changed_ns: ns(stat.st_ctime.into(), stat.st_ctime_nsec.into()),
+        }
+    }
+}
+
+#[allow(
+    clippy::useless_conversion,
+    reason = "the type of this field differs between platforms"
+)]
+fn links(stat: &Stat) -> u64 {
+    u64::from(stat.st_nlink)
+}
+
+fn kind(stat: &Stat) -> FileType {
+    FileType::from_raw_mode(stat.st_mode)
+}
+
+/// The parts of a path below a folder: names only.
+fn parts(name: &Path) -> Result<Vec<&OsStr>, Errno> {
+    name.components()
+        .filter(|part| !matches!(part, Component::CurDir))
+        .map(|part| match part {
+            Component::Normal(part) => Ok(part),
+            _ => Err(Errno::INVAL),
+        })
+        .collect()
+}
+
+/// Opens a file to read it, never through a link and never waiting for the other end of a pipe.
+fn open_file(holder: impl AsFd, name: &OsStr) -> Result<OwnedFd, Errno> {
+    let flags =
+        OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    rustix::fs::openat(holder, name, flags, Mode::empty())
+}
+
+/// All of a file from its start, at most one byte more than `limit`.
+fn read_all(fd: &OwnedFd, size: u64, limit: u64) -> Result<Vec<u8>, Errno> {
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default() + 1);
+    let mut part = [0; 64 * 1024];
+    loop {
+        let at = bytes.len() as u64;
+        let count = rustix::io::pread(fd, &mut part, at)?;
+        bytes.extend_from_slice(&part[..count]);
+        if count == 0 || bytes.len() as u64 > limit {
+            return Ok(bytes);
+        }
+    }
+}
+
+/// The extended attributes of a file; none where the file system has none.
+fn attributes(fd: BorrowedFd<'_>) -> Result<Vec<(OsString, Vec<u8>)>, Errno> {
+    let mut names = vec![0; 64 * 1024];
+    let length = match rustix::fs::flistxattr(fd, &mut names[..]) {
+        Err(Errno::NOTSUP | Errno::NOSYS) => return Ok(Vec::new()),
+        found => found?,
+    };
+    let mut found = Vec::new();
+    for name in names[..length]
+        .split(|byte| *byte == 0)
+        .filter(|name| !name.is_empty())
+    {
+        if OWN_ATTRIBUTES.contains(&name) {
+            continue;
+        }
+        let mut value = vec![0; 64 * 1024];
+        match rustix::fs::fgetxattr(fd, name, &mut value[..]) {
+            Ok(length) => {
+                value.truncate(length);
+                found.push((OsStr::from_bytes(name).to_owned(), value));
+            }
+            // Listed, but not for us to read (`trusted.`), or gone.
+            Err(Errno::NODATA | Errno::PERM | Errno::ACCESS | Errno::NOTSUP) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(found)
+}
+
+/// As root, gives a new file or folder to whom the one above belongs.
+fn give_to(fd: BorrowedFd<'_>, above: &Stat) -> Result<(), Errno> {
+    let own = rustix::fs::fstat(fd)?;
+    if !rustix::process::geteuid().is_root()
+        || (own.st_uid == above.st_uid && own.st_gid == above.st_gid)
+    {
+        return Ok(());
+    }
+    rustix::fs::fchown(
+        fd,
+        Some(Uid::from_raw(above.st_uid)),
+        Some(Gid::from_raw(above.st_gid)),
+    )
+}
+
+fn sweep_one(folder: BorrowedFd<'_>) -> Result<usize, Errno> {
+    let mut count = 0;
+    for entry in Dir::read_from(folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if !name.to_bytes().starts_with(PREFIX.as_bytes()) {
+            continue;
+        }
+        let stat = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let euid = rustix::process::geteuid();
+        let is_ours = euid.is_root() || stat.st_uid == euid.as_raw();
+        if kind(&stat) == FileType::RegularFile && is_ours {
+            rustix::fs::unlinkat(folder, name, AtFlags::empty())?;
+            count += 1;
+        }
+    }
+    Ok(count)
+}
+
+/// A replacement in the making; it vanishes unless it took a name.
+struct Temporary<'f> {
+    folder: BorrowedFd<'f>,
+    name: String,
+    file: std::fs::File,
+    path: &'f Path,
+    is_named: std::cell::Cell<bool>,
+}
+
+impl<'f> Temporary<'f> {
+    fn create(folder: BorrowedFd<'f>, path: &'f Path) -> Result<Self, WriteError> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        loop {
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let name = format!("{PREFIX}{}-{number}.tmp", std::process::id());
+            match rustix::fs::openat(folder, &name, flags, Mode::RUSR | Mode::WUSR) {
+                // A leftover of a process that had our number.
+                Err(Errno::EXIST) => {}
+                Err(errno) => return Err(WriteError::from_system(path, "write beside", errno)),
+                Ok(fd) => {
+                    let file = std::fs::File::from(fd);
+                    return Ok(Self {
+                        folder,
+                        name,
+                        file,
+                        path,
+                        is_named: std::cell::Cell::new(false),
+                    });
+                }
+            }
+        }
+    }
+
+    fn system(&self, tried: &'static str) -> impl Fn(Errno) -> WriteError + '_ {
+        move |errno| WriteError::from_system(self.path, tried, errno)
+    }
+
+    fn fill(&self, bytes: &[u8]) -> Result<(), WriteError> {
+        (&self.file)
+            .write_all(bytes)
+            .map_err(|source| WriteError::Io {
+                path: self.path.to_owned(),
+                tried: "write beside",
+                source,
+            })
+    }
+
+    /// Takes owner, mode and attributes over.
+    fn resemble(&self, original: &Original) -> Result<(), WriteError> {
+        let fd = self.file.as_fd();
+        let own = rustix::fs::fstat(fd).map_err(self.system("look at the replacement of"))?;
+        if own.st_uid != original.uid || own.st_gid != original.gid {
+            // Before the mode, because chown(2) clears the set-id bits.
+            let (uid, gid) = (Uid::from_raw(original.uid), Gid::from_raw(original.gid));
+            rustix::fs::fchown(fd, Some(uid), Some(gid)).map_err(|errno| WriteError::Refused {
+                path: self.path.to_owned(),
+                reason: format!("its owner cannot be kept: {}", io::Error::from(errno)),
+            })?;
+        }
+        let inherited = attributes(fd).map_err(self.system("read the attributes of"))?;
+        let has_acl =
+            |list: &[(OsString, Vec<u8>)]| list.iter().any(|(name, _)| name.as_bytes() == ACL);
+        if has_acl(&inherited) && !has_acl(&original.attributes) {
+            // The folder's default ACL gave it one that the original does not have.
+            rustix::fs::fremovexattr(fd, ACL).map_err(self.system("set the permissions of"))?;
+        }
+        rustix::fs::fchmod(fd, Mode::from_raw_mode(original.mode))
+            .map_err(self.system("set the mode of"))?;
+        for attribute in &original.attributes {
+            if inherited.contains(attribute) {
+                continue;
+            }
+            let (name, value) = attribute;
+            rustix::fs::fsetxattr(fd, name.as_os_str(), value, XattrFlags::empty()).map_err(
+                |errno| WriteError::Refused {
+                    path: self.path.to_owned(),
+                    reason: format!(
+                        "its attribute {} cannot be kept: {}",
+                        name.to_string_lossy(),
+                        io::Error::from(errno)
+                    ),
+                },
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Belongs to whom the folder belongs, if we may give it away.
+    fn belong_to_folder(&self) -> Result<(), WriteError> {
+        rustix::fs::fstat(self.folder)
+            .and_then(|folder| give_to(self.file.as_fd(), &folder))
+            .map_err(self.system("set the owner of"))
+    }
+
+    fn sync(&self) -> Result<(), WriteError> {
+        rustix::fs::fsync(&self.file).map_err(self.system("sync the replacement of"))
+    }
+
+    /// Takes the place of what has that name.
+    fn take_name(&self, name: &OsStr) -> Result<(), WriteError> {
+        rustix::fs::renameat(self.folder, &self.name, self.folder, name)
+            .map_err(self.system("replace"))?;
+        self.is_named.set(true);
+        rustix::fs::fsync(self.folder).map_err(self.system("sync the folder of"))
+    }
+
+    /// Takes a name that nothing has.
+    fn take_free_name(&self, name: &OsStr) -> Result<(), WriteError> {
+        let taken = match rustix::fs::renameat_with(
+            self.folder,
+            &self.name,
+            self.folder,
+            name,
+            RenameFlags::NOREPLACE,
+        ) {
+            // Not every file system knows the flag; a link never replaces anything either.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
+                rustix::fs::linkat(self.folder, &self.name, self.folder, name, AtFlags::empty())
+            }
+            found => found.inspect(|()| self.is_named.set(true)),
+        };
+        match taken {
+            Err(Errno::EXIST) => Err(WriteError::Changed {
+                path: self.path.to_owned(),
+            }),
+            found => found
+                .and_then(|()| rustix::fs::fsync(self.folder))
+                .map_err(self.system("create")),
+        }
+    }
+}
+
+impl Drop for Temporary<'_> {
+    fn drop(&mut self) {
+        if !self.is_named.get() {
+            // Nothing more can be done about a failure here; `sweep` finds it next time.
+            let _ = rustix::fs::unlinkat(self.folder, &self.name, AtFlags::empty());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

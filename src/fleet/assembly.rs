@@ -17,7 +17,7 @@ use super::{
     Unit, procfs,
 };
 use crate::app::App;
-use crate::world::{self, Account, World};
+use crate::world::{self, Account};
 
 /// A command that nobody keeps must have run this long to count as something that serves.
 const LONG_LIVED_NANOS: u128 = 60 * 1_000_000_000;
@@ -42,10 +42,10 @@ pub(super) struct Gathered {
 }
 
 /// Puts together what was gathered.
-pub(super) fn assemble(world: &World, app: &App, scope: &Scope, gathered: Gathered) -> Inventory {
+pub(super) fn assemble(app: &App, scope: &Scope, gathered: Gathered) -> Inventory {
     let mut assembly = Assembly::new(app, gathered);
     assembly.add_vouched();
-    let mut runtimes = assembly.runtimes(world);
+    let mut runtimes = assembly.runtimes();
     runtimes.extend(assembly.slots());
     runtimes.extend(assembly.tenants(&runtimes));
     assembly.note_stale(&runtimes);
@@ -118,7 +118,7 @@ impl<'a> Assembly<'a> {
         for home in answer.homes {
             let known = homes.entry(home.file_id).or_insert_with(|| home.clone());
             // Its owner knows best what it is.
-            let (mut best, other) = if known.uid != uid && home.uid == uid {
+            let (mut best, other) = if home.uid == uid {
                 (home, known.clone())
             } else {
                 (known.clone(), home)
@@ -216,7 +216,7 @@ impl<'a> Assembly<'a> {
     }
 
     /// One row for everything of one kind that one unit or one parent keeps.
-    fn runtimes(&mut self, world: &World) -> Vec<Runtime> {
+    fn runtimes(&mut self) -> Vec<Runtime> {
         let seen = std::mem::take(&mut self.scan.seen);
         let mut groups: BTreeMap<String, Vec<(Supervisor, &Seen)>> = BTreeMap::new();
         let mut sessions: BTreeMap<u32, usize> = BTreeMap::new();
@@ -237,7 +237,7 @@ impl<'a> Assembly<'a> {
         }
         groups
             .into_iter()
-            .map(|(id, members)| self.runtime(world, id, &members))
+            .map(|(id, members)| self.runtime(id, &members))
             .collect()
     }
 
@@ -293,7 +293,7 @@ impl<'a> Assembly<'a> {
         )
     }
 
-    fn runtime(&mut self, world: &World, id: String, members: &[(Supervisor, &Seen)]) -> Runtime {
+    fn runtime(&mut self, id: String, members: &[(Supervisor, &Seen)]) -> Runtime {
         let (supervisor, main) = self.main_of(members);
         let (supervisor, main) = (supervisor.clone(), *main);
         let pid = main.process.incarnation.pid;
@@ -311,7 +311,8 @@ impl<'a> Assembly<'a> {
                     homes.push(home.clone());
                 }
             }
-            if one.process.incarnation.pid != pid && !runtimes::is_shell(&one.process.argv) {
+            let is_other = one.process.incarnation.pid != pid && !main.foreign;
+            if is_other && !runtimes::is_shell(&one.process.argv) {
                 self.notes.push(format!(
                     "process {} belongs to the {} of process {pid}",
                     one.process.incarnation.pid, main.recognised.kind
@@ -341,10 +342,6 @@ impl<'a> Assembly<'a> {
             .iter()
             .any(|(_, one)| self.scan.ourselves.contains(&one.process.incarnation.pid))
             || self.shares_unit(&supervisor);
-        debug_assert_eq!(
-            self.scan.ourselves.first().copied().unwrap_or(world.pid),
-            world.pid
-        );
         Runtime {
             id,
             kind: main.recognised.kind.clone(),
@@ -428,13 +425,12 @@ impl<'a> Assembly<'a> {
         let mut slots = Vec::new();
         for ((manager, name), unit) in &self.units {
             let uid = match manager {
-                Manager::User(uid) => Some(*uid),
-                Manager::System => uid_of_unit(&self.accounts, &unit.user)
-                    .filter(|uid| self.accounts.iter().any(|account| account.uid == *uid)),
+                Manager::User(uid) => *uid,
+                Manager::System => uid_of_unit(&self.accounts, &unit.user).unwrap_or(0),
             };
-            let Some(uid) = uid else {
+            if !self.accounts.iter().any(|account| account.uid == uid) {
                 continue;
-            };
+            }
             let Some(asked) = ask_unit(self.app, unit, uid) else {
                 continue;
             };
@@ -639,9 +635,11 @@ impl<'a> Assembly<'a> {
         };
         let owners: BTreeSet<u32> = homes.iter().map(|home| home.uid).collect();
         runtimes.retain(|runtime| {
-            // What serves a home that is not known may serve one of these.
-            let may_serve =
-                runtime.homes.is_empty() && runtime.managed && owners.contains(&runtime.uid);
+            // What serves a home that is not known may serve one of these, but not from elsewhere.
+            let may_serve = runtime.homes.is_empty()
+                && runtime.managed
+                && !runtime.foreign_namespace
+                && owners.contains(&runtime.uid);
             !narrowed || first(runtime).is_some() || may_serve
         });
         runtimes.sort_by(|a, b| {
@@ -707,3 +705,6 @@ fn installer(argv: &[String]) -> bool {
             .get(1)
             .is_some_and(|word| matches!(*word, "install" | "uninstall"))
 }
+
+#[cfg(test)]
+mod tests;

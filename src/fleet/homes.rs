@@ -52,6 +52,8 @@ pub enum Reach {
     Fleet,
     /// The same, but a folder of somebody else is no home: a process or unit merely claims it.
     Claimed,
+    /// The same, but a folder without a marker and without profiles is no home: others use such names.
+    Likely,
     /// A profile alone, or a root home with its profiles; it must exist.
     Exact,
 }
@@ -191,7 +193,7 @@ impl Search<'_> {
                 let text = format!("{}: {shown} is not a folder", candidate.found_by);
                 match candidate.reach {
                     Reach::Exact => self.found.trouble.push(text),
-                    Reach::Fleet | Reach::Claimed => self.found.notes.push(text),
+                    Reach::Fleet | Reach::Claimed | Reach::Likely => self.found.notes.push(text),
                 }
                 false
             }
@@ -204,7 +206,7 @@ impl Search<'_> {
                 self.found.notes.push(text);
                 false
             }
-            Ok(_) => true,
+            Ok(_) => candidate.reach != Reach::Likely || self.looks_used(&candidate.path),
             Err(error)
                 if error.kind() == ErrorKind::NotFound && candidate.reach != Reach::Exact =>
             {
@@ -227,6 +229,14 @@ impl Search<'_> {
                 false
             }
         }
+    }
+
+    fn looks_used(&self, path: &Path) -> bool {
+        let home = &self.app.home;
+        home.markers
+            .iter()
+            .chain(&home.profiles)
+            .any(|name| std::fs::symlink_metadata(path.join(name)).is_ok())
     }
 
     fn add_profiles(&mut self, root: &Path, candidate: &Candidate) {
@@ -631,6 +641,17 @@ mod tests {
                 .iter()
                 .all(|home| matches!(home.status, HomeStatus::Foreign(_)))
         );
+    }
+
+    #[test]
+    fn a_system_folder_is_a_home_only_if_it_looks_like_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().join("data");
+        put(&root.join("photos/x"), "");
+        let likely = [candidate(&root, Reach::Likely)];
+        assert_eq!(enumerate(&app(), uid(), &likely), HomesFound::default());
+        put(&root.join("profiles/work/config.yaml"), "a: 1\n");
+        assert_eq!(enumerate(&app(), uid(), &likely).homes.len(), 2);
     }
 
     #[test]

@@ -91,7 +91,7 @@ pub fn take(world: &World, app: &App, scope: &Scope) -> Result<Inventory> {
     gathered.notes.append(&mut plan.notes);
     let jobs = plan.into_jobs(scope, &gathered.scan);
     gathered.surveys = survey_all(world, jobs, scope.limit);
-    Ok(assemble(world, app, scope, gathered))
+    Ok(assemble(app, scope, gathered))
 }
 
 fn accounts_in_scope(world: &World, scope: &Scope) -> Result<Vec<Account>> {
@@ -146,6 +146,8 @@ fn look_at_processes(
 fn units_of(seen: &[Seen], manager: Manager) -> Vec<String> {
     let names: BTreeSet<String> = seen
         .iter()
+        // A unit of another machine's manager is no unit of ours, whatever it is called.
+        .filter(|seen| !seen.foreign)
         .filter_map(|seen| procfs::innermost_service(&seen.process.cgroup))
         .filter(|group| !group.is_scope())
         .filter(|group| group.manager_uid.map_or(Manager::System, Manager::User) == manager)
@@ -230,10 +232,11 @@ impl Plan<'_> {
 
     fn add_system_units(&mut self, system: &Surveyed) {
         for unit in &system.units {
-            let uid = uid_of_unit(&self.accounts, &unit.user);
-            let Some(uid) = uid.filter(|uid| self.account(*uid).is_some()) else {
+            // A user that does not exist (yet) keeps its unit from starting: that is root's to know.
+            let uid = uid_of_unit(&self.accounts, &unit.user).unwrap_or(0);
+            if !self.admit(uid) {
                 continue;
-            };
+            }
             if let Some(asked) = survey::ask_unit(self.app, unit, uid) {
                 self.jobs.entry(uid).or_default().asked.push(asked);
             }
@@ -289,7 +292,7 @@ impl Plan<'_> {
                 self.notes.push(text);
             }
         }
-        self.hand_over(&gathered.scan.seen, scope);
+        self.hand_over(scope);
         Ok(())
     }
 
@@ -305,7 +308,7 @@ impl Plan<'_> {
     }
 
     /// What root runs on a user's home is that user's to answer: root does not look into the tree.
-    fn hand_over(&mut self, _seen: &[Seen], scope: &Scope) {
+    fn hand_over(&mut self, scope: &Scope) {
         if !self.world.is_root() {
             return;
         }
@@ -458,7 +461,7 @@ fn look(places: Places, limit: Duration) -> Looked {
             candidates.extend(expand(pattern).into_iter().map(|path| Candidate {
                 path,
                 found_by: String::from("system"),
-                reach: Reach::Fleet,
+                reach: Reach::Likely,
             }));
         }
         let owners = candidates

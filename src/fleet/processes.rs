@@ -143,7 +143,7 @@ pub fn scan(world: &World, app: &App, uids: Option<&BTreeSet<u32>>) -> std::io::
                 continue;
             }
         };
-        if uids.is_some_and(|uids| !uids.contains(&process.uid)) || process.parent == world.pid {
+        if uids.is_some_and(|uids| !uids.contains(&process.uid)) {
             continue;
         }
         // Read again: it may have become another program since the first look.

@@ -6,6 +6,7 @@
 //! the answer says which homes they serve and which install they run. It reads, and nothing else.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::homes::{self, Candidate, HomesFound, Reach};
 use super::installs::{self, Place, Program};
+use super::procfs::FileLock;
 use super::runtimes::{self, HomeEvidence, Recognised};
 use super::units::{self, ManagerState, UnitsFound};
 use super::{
@@ -400,40 +402,68 @@ fn reports(
     reports
 }
 
-/// Flags homes that a runtime on another machine may serve: its pid and state files agree, the
-/// state says that it serves, it was written just now, and no such process is here.
+/// Flags homes that something serves which is not of this machine, or not of our namespaces: its
+/// code is not what we see, and nobody here can restart it.
 fn flag_other_hosts(app: &App, answer: &mut Surveyed) {
+    // Without the list nothing is known of holders, and the files still speak for themselves.
+    let held = procfs::flocks().unwrap_or_default();
+    for home in &mut answer.homes {
+        home.foreign_state = foreign_holder(app, home, &held);
+    }
     for report in &answer.reports {
-        let serves = matches!(
-            report.phase,
-            Phase::Running | Phase::Starting | Phase::Draining
-        );
-        let pid_file = app
-            .runtime(&report.kind)
-            .and_then(|kind| kind.self_report.as_ref())
-            .map(|rules| report.home.join(&rules.pid_file));
-        // A runtime that was stopped here takes its pid file away and may leave its state.
-        let both = pid_file.is_some_and(|file| std::fs::symlink_metadata(file).is_ok());
-        let here = procfs::start_ticks(report.pid).ok().flatten() == Some(report.start_ticks);
-        let Some(age) = report.updated_at.as_deref().and_then(age_of) else {
+        let Some(text) = said_elsewhere(app, report) else {
             continue;
         };
-        if !serves || !both || here || age > FRESH {
-            continue;
-        }
-        let text = format!(
-            "its state was written {} s ago and names process {}, which is not on this machine",
-            age.as_secs(),
-            report.pid
-        );
         if let Some(home) = answer
             .homes
             .iter_mut()
             .find(|home| home.path == report.home)
         {
-            home.foreign_state = Some(text);
+            home.foreign_state.get_or_insert(text);
         }
     }
+}
+
+/// Who holds a home's lock, if it lives in another namespace: a container that shares the folder.
+fn foreign_holder(app: &App, home: &Home, held: &[FileLock]) -> Option<String> {
+    let files = app.runtimes.iter().filter_map(|kind| {
+        let rules = kind.self_report.as_ref()?;
+        std::fs::metadata(home.path.join(rules.lock_file.as_deref()?)).ok()
+    });
+    let ids: Vec<_> = files
+        .map(|meta| {
+            (
+                rustix::fs::major(meta.dev()),
+                rustix::fs::minor(meta.dev()),
+                meta.ino(),
+            )
+        })
+        .collect();
+    held.iter()
+        .filter(|lock| ids.contains(&(lock.device.0, lock.device.1, lock.inode)))
+        .find(|lock| procfs::is_foreign(lock.pid).unwrap_or(false))
+        .map(|lock| format!("process {} in another namespace holds its lock", lock.pid))
+}
+
+/// What a report says of a runtime on another machine: its pid and state files agree, the state
+/// says that it serves, it was written just now, and no such process is here.
+fn said_elsewhere(app: &App, report: &SelfReport) -> Option<String> {
+    let serves = matches!(
+        report.phase,
+        Phase::Running | Phase::Starting | Phase::Draining
+    );
+    // A runtime that was stopped here takes its pid file away and may leave its state.
+    let rules = app.runtime(&report.kind)?.self_report.as_ref()?;
+    let both = std::fs::symlink_metadata(report.home.join(&rules.pid_file)).is_ok();
+    let here = procfs::start_ticks(report.pid).ok().flatten() == Some(report.start_ticks);
+    let age = age_of(report.updated_at.as_deref()?)?;
+    (serves && both && !here && age <= FRESH).then(|| {
+        format!(
+            "its state was written {} s ago and names process {}, which is not on this machine",
+            age.as_secs(),
+            report.pid
+        )
+    })
 }
 
 /// How long ago a time was that a runtime wrote; a time in the future is now.

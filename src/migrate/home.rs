@@ -1,1 +1,605 @@
-//! Placeholder.
+//! The tasks that read and write real homes, done as the account that owns them.
+//!
+//! | task | what it does |
+//! |---|---|
+//! | [`Evaluate`] | says what each home needs; reads only |
+//! | [`Fetch`] | hands over the bytes that a snapshot must hold; reads only |
+//! | [`Commit`] | writes what a plan said, if the home is still the one that was planned |
+//! | [`Restore`] | puts the bytes of a snapshot back, if nobody wrote since |
+//!
+//! Each is a [`Task`]: it runs here for our own account, else in a helper of the account. A home is never
+//! written in part: other files go first, the configuration with its version is the commit, and a
+//! failure before it puts back what was written. The caller holds the lock of every home that it commits
+//! or restores, and has a durable snapshot before it commits.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::{Catalog, Evaluation, FileChange, HomeOutcome, HomeView, evaluate};
+use crate::app::App;
+use crate::document::MAX_BYTES;
+use crate::document::write::{Folder, Original, WriteError, Written};
+use crate::error::{Error, Kind, Result};
+use crate::helper::Task;
+use crate::world::World;
+
+/// Files of one home together are not larger in one message.
+const FETCH_LIMIT: usize = 12 << 20;
+
+/// Homes that are written side by side: the disk orders its syncs better than a loop does.
+const WRITERS: usize = 8;
+
+/// Homes that are written between two reports.
+const BATCH: usize = 64;
+
+/// A home to look at or to write.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HomeTarget {
+    /// Its identifier; comes back in every answer.
+    pub id: String,
+    /// Its folder.
+    pub path: PathBuf,
+    /// The tree that its owner controls: a link that leads out of it is refused.
+    pub within: Option<PathBuf>,
+    /// The version that its code expects.
+    pub expected: Option<u32>,
+}
+
+/// Steps of the site: the name and the text of each file.
+pub type SiteSteps = Vec<(String, String)>;
+
+/// Evaluates homes; the answer has one evaluation a home, in order.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Evaluate {
+    /// The application.
+    pub app: App,
+    /// The site's own steps.
+    pub site_steps: SiteSteps,
+    /// Which homes.
+    pub homes: Vec<HomeTarget>,
+}
+
+/// Reads the bytes that a snapshot must hold; tells one [`Fetched`] a home.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Fetch {
+    /// Which files of which homes.
+    pub homes: Vec<(HomeTarget, Vec<String>)>,
+}
+
+/// The files of one home.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fetched {
+    /// Which home.
+    pub id: String,
+    /// Its files; one that does not exist is left out.
+    pub files: Vec<FetchedFile>,
+    /// Why they could not be read. Then there are none.
+    pub error: Option<String>,
+}
+
+/// One file with what a snapshot must know of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FetchedFile {
+    /// Relative to the home.
+    pub path: String,
+    /// Its bytes.
+    #[serde(with = "hexadecimal")]
+    pub bytes: Vec<u8>,
+    /// Its permission bits.
+    pub mode: u32,
+    /// Its owner.
+    pub uid: u32,
+    /// Its group.
+    pub gid: u32,
+    /// SHA-256 of its bytes.
+    pub sha256: String,
+}
+
+/// Writes homes as they were planned; tells one [`Committed`] a home.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Commit {
+    /// The application.
+    pub app: App,
+    /// The site's own steps.
+    pub site_steps: SiteSteps,
+    /// The homes and, as the plan says of each, the files that change and the folders that are made.
+    pub homes: Vec<(HomeTarget, Vec<FileChange>, Vec<String>)>,
+}
+
+/// What became of one home.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Committed {
+    /// Which home.
+    pub id: String,
+    /// `migrated`, `read-only`, `conflict` or `failed`; every other than `migrated` left its files as they were.
+    pub outcome: HomeOutcome,
+    /// Why it was not migrated.
+    pub reason: String,
+    /// The files that changed.
+    pub files: Vec<FileChange>,
+}
+
+/// Puts the bytes of a snapshot back; tells one [`Restored`] a home. A message holds 32 MiB: a caller with
+/// more than a few large files makes more than one task.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Restore {
+    /// The application.
+    pub app: App,
+    /// The homes, and the files of each.
+    pub homes: Vec<(HomeTarget, Vec<RestoreFile>)>,
+}
+
+/// One file to put back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RestoreFile {
+    /// Relative to the home.
+    pub path: String,
+    /// The bytes that it shall have.
+    #[serde(with = "hexadecimal")]
+    pub bytes: Vec<u8>,
+    /// SHA-256 that it must have now.
+    pub sha256_now: String,
+}
+
+/// What became of putting a home back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Restored {
+    /// Which home.
+    pub id: String,
+    /// Why nothing was put back; nothing if all of it was.
+    pub failure: Option<Failed>,
+}
+
+/// Why a home was not written; its files are as they were.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failed {
+    /// `read-only`, `conflict`, `invalid` or `failed`.
+    pub outcome: HomeOutcome,
+    /// What went wrong.
+    pub reason: String,
+}
+
+impl Task for Evaluate {
+    const VERB: &'static str = "evaluate";
+    type Event = ();
+    type Answer = Vec<Evaluation>;
+
+    fn perform(self, _: &World, _: &mut dyn FnMut(()) -> Result<()>) -> Result<Vec<Evaluation>> {
+        let catalog = Catalog::load(&self.app, &self.site_steps)?;
+        let homes = self.homes.par_iter();
+        Ok(homes
+            .map(|target| look(&self.app, &catalog, target))
+            .collect())
+    }
+}
+
+/// Evaluates one home.
+fn look(app: &App, catalog: &Catalog, target: &HomeTarget) -> Evaluation {
+    let mut evaluation = match HomeFolder::open(target) {
+        Ok(Some(home)) => evaluate(app, catalog, &home, target.expected).0,
+        Ok(None) => Evaluation::new(
+            HomeOutcome::Unconfigured,
+            "there is no folder",
+            target.expected,
+        ),
+        Err(reason) => Evaluation::new(HomeOutcome::Invalid, reason, target.expected),
+    };
+    evaluation.id.clone_from(&target.id);
+    evaluation
+}
+
+impl Task for Fetch {
+    const VERB: &'static str = "fetch";
+    type Event = Fetched;
+    type Answer = ();
+
+    fn perform(self, _: &World, tell: &mut dyn FnMut(Fetched) -> Result<()>) -> Result<()> {
+        for (target, files) in self.homes {
+            let (files, error) = match fetch(&target, &files) {
+                Ok(files) => (files, None),
+                Err(reason) => (Vec::new(), Some(reason)),
+            };
+            tell(Fetched {
+                id: target.id,
+                files,
+                error,
+            })?;
+        }
+        Ok(())
+    }
+}
+
+fn fetch(target: &HomeTarget, files: &[String]) -> std::result::Result<Vec<FetchedFile>, String> {
+    let home = open(target)?;
+    let mut found = Vec::new();
+    let mut left = FETCH_LIMIT;
+    for path in files {
+        let original = home
+            .folder
+            .read(Path::new(path), MAX_BYTES)
+            .map_err(|error| error.to_string())?;
+        let Some(original) = original else { continue };
+        left = left.checked_sub(original.bytes.len()).ok_or_else(|| {
+            format!(
+                "the files of {} are too large for a snapshot",
+                target.path.display()
+            )
+        })?;
+        found.push(FetchedFile {
+            path: path.clone(),
+            mode: original.mode,
+            uid: original.uid,
+            gid: original.gid,
+            sha256: original.digest(),
+            bytes: original.bytes,
+        });
+    }
+    Ok(found)
+}
+
+impl Task for Commit {
+    const VERB: &'static str = "commit";
+    type Event = Committed;
+    type Answer = ();
+
+    fn perform(self, _: &World, tell: &mut dyn FnMut(Committed) -> Result<()>) -> Result<()> {
+        let catalog = Catalog::load(&self.app, &self.site_steps)?;
+        side_by_side(&self.homes, tell, |(target, files, dirs)| {
+            match commit(&self.app, &catalog, target, files, dirs) {
+                Ok(()) => Committed {
+                    id: target.id.clone(),
+                    outcome: HomeOutcome::Migrated,
+                    reason: String::new(),
+                    files: files.clone(),
+                },
+                Err(failed) => Committed {
+                    id: target.id.clone(),
+                    outcome: failed.outcome,
+                    reason: failed.reason,
+                    files: Vec::new(),
+                },
+            }
+        })
+    }
+}
+
+impl Task for Restore {
+    const VERB: &'static str = "restore";
+    type Event = Restored;
+    type Answer = ();
+
+    fn perform(self, _: &World, tell: &mut dyn FnMut(Restored) -> Result<()>) -> Result<()> {
+        side_by_side(&self.homes, tell, |(target, files)| Restored {
+            id: target.id.clone(),
+            failure: restore(&self.app, target, files).err(),
+        })
+    }
+}
+
+/// Does `work` on every item, several at a time, and tells the results in order.
+fn side_by_side<T: Sync, R: Send>(
+    items: &[T],
+    tell: &mut dyn FnMut(R) -> Result<()>,
+    work: impl Fn(&T) -> R + Sync,
+) -> Result<()> {
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(WRITERS)
+        .build()
+        .map_err(|error| Error::new(Kind::Io, "cannot start threads").with_source(error))?;
+    for batch in items.chunks(BATCH) {
+        let results: Vec<R> = pool.install(|| batch.par_iter().map(&work).collect());
+        for result in results {
+            tell(result)?;
+        }
+    }
+    Ok(())
+}
+
+fn commit(
+    app: &App,
+    catalog: &Catalog,
+    target: &HomeTarget,
+    files: &[FileChange],
+    dirs: &[String],
+) -> std::result::Result<(), Failed> {
+    let home = open(target).map_err(|reason| Failed {
+        outcome: HomeOutcome::Conflict,
+        reason,
+    })?;
+    let (now, after) = evaluate(app, catalog, &home, target.expected);
+    match now.outcome {
+        HomeOutcome::Migrated if now.files == files && now.dirs == dirs => {}
+        HomeOutcome::ReadOnly => {
+            return Err(Failed {
+                outcome: HomeOutcome::ReadOnly,
+                reason: now.reason,
+            });
+        }
+        HomeOutcome::Migrated => {
+            let reason = "it changed since it was planned".to_owned();
+            return Err(Failed {
+                outcome: HomeOutcome::Conflict,
+                reason,
+            });
+        }
+        other => {
+            let reason = format!(
+                "it changed since it was planned, and is {other} now: {}",
+                now.reason
+            );
+            let reason = reason.trim_end_matches(": ").to_owned();
+            return Err(Failed {
+                outcome: HomeOutcome::Conflict,
+                reason,
+            });
+        }
+    }
+    let originals = home.originals.into_inner();
+    home.folder.sweep(originals.values())?;
+    for dir in &now.dirs {
+        home.folder.make_dir(Path::new(dir))?;
+    }
+    let files = after
+        .into_iter()
+        .map(|(path, bytes)| (originals.get(&path), path, bytes));
+    let mut writes = Vec::new();
+    for (original, path, bytes) in files {
+        let original = original.ok_or_else(|| Failed {
+            outcome: HomeOutcome::Failed,
+            reason: format!("{path} was never read"),
+        })?;
+        writes.push((original, bytes));
+    }
+    write_all(app, &home.folder, writes)
+}
+
+fn restore(
+    app: &App,
+    target: &HomeTarget,
+    files: &[RestoreFile],
+) -> std::result::Result<(), Failed> {
+    let conflict = |reason: String| Failed {
+        outcome: HomeOutcome::Conflict,
+        reason,
+    };
+    let home = open(target).map_err(conflict)?;
+    let mut originals = Vec::new();
+    for file in files {
+        let original = home
+            .folder
+            .read(Path::new(&file.path), MAX_BYTES)
+            .map_err(|error| conflict(error.to_string()))?
+            .ok_or_else(|| conflict(format!("{} is not there any more", file.path)))?;
+        // What was put back already needs nothing; anything else is somebody's own change.
+        if original.digest() != file.sha256_now && original.bytes != file.bytes {
+            return Err(conflict(format!("{} was changed since", file.path)));
+        }
+        originals.push(original);
+    }
+    let writes = originals.iter().zip(files);
+    let writes = writes.map(|(original, file)| (original, file.bytes.clone()));
+    write_all(app, &home.folder, writes.collect())
+}
+
+/// Replaces files, the configuration last; a failure puts back what was replaced.
+fn write_all(
+    app: &App,
+    folder: &Folder,
+    mut writes: Vec<(&Original, Vec<u8>)>,
+) -> std::result::Result<(), Failed> {
+    writes.sort_by_key(|(original, _)| original.name == Path::new(&app.config.file));
+    // Nothing is touched if one of them cannot be.
+    for (original, bytes) in &writes {
+        if *bytes != original.bytes {
+            folder.writable(original)?;
+        }
+    }
+    let mut written: Vec<Written> = Vec::new();
+    for (original, bytes) in writes {
+        match folder.replace(original, &bytes) {
+            Ok(done) => written.extend(done),
+            Err(error) => return Err(put_back(folder, &written, error)),
+        }
+    }
+    Ok(())
+}
+
+fn put_back(folder: &Folder, written: &[Written], error: WriteError) -> Failed {
+    let mut failed = Failed::from(error);
+    for done in written.iter().rev() {
+        if let Err(error) = folder.undo(done) {
+            failed.outcome = HomeOutcome::Failed;
+            failed.reason = format!("{}; and what was written stays: {error}", failed.reason);
+        }
+    }
+    failed
+}
+
+impl From<WriteError> for Failed {
+    fn from(error: WriteError) -> Self {
+        let outcome = match &error {
+            WriteError::ReadOnly { .. } => HomeOutcome::ReadOnly,
+            WriteError::Changed { .. } => HomeOutcome::Conflict,
+            WriteError::Refused { .. } | WriteError::Io { .. } => HomeOutcome::Failed,
+        };
+        Self {
+            outcome,
+            reason: error.to_string(),
+        }
+    }
+}
+
+/// A home on disk, held open.
+#[derive(Debug)]
+pub struct HomeFolder {
+    folder: Folder,
+    within: Option<PathBuf>,
+    originals: RefCell<BTreeMap<String, Original>>,
+}
+
+fn open(target: &HomeTarget) -> std::result::Result<HomeFolder, String> {
+    HomeFolder::open(target)?.ok_or_else(|| format!("{} is not there", target.path.display()))
+}
+
+impl HomeFolder {
+    /// Opens a home; `None` if there is no such folder.
+    ///
+    /// # Errors
+    /// When it cannot be opened, or lies outside of what its owner controls.
+    pub fn open(target: &HomeTarget) -> std::result::Result<Option<Self>, String> {
+        let shown = target.path.display();
+        let path = match std::fs::canonicalize(&target.path) {
+            Ok(path) => path,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(format!("cannot open {shown}: {error}")),
+        };
+        let within = match &target.within {
+            None => None,
+            Some(tree) => Some(
+                std::fs::canonicalize(tree)
+                    .map_err(|error| format!("cannot open {}: {error}", tree.display()))?,
+            ),
+        };
+        if let Some(tree) = &within
+            && !path.starts_with(tree)
+        {
+            return Err(format!("{shown} leads out of {}", tree.display()));
+        }
+        let mut folder = Folder::open(&path).map_err(|error| error.to_string())?;
+        if let Some(tree) = &within {
+            folder = folder.within(tree);
+        }
+        Ok(Some(Self {
+            folder,
+            within,
+            originals: RefCell::default(),
+        }))
+    }
+
+    /// Where a path of the home really is, if its owner controls it.
+    fn real(&self, path: &str) -> io::Result<Option<PathBuf>> {
+        let real = match std::fs::canonicalize(self.folder.path().join(path)) {
+            Ok(real) => real,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        match &self.within {
+            Some(tree) if !real.starts_with(tree) => Err(io::Error::other(format!(
+                "a link to {}, out of {}",
+                real.display(),
+                tree.display()
+            ))),
+            _ => Ok(Some(real)),
+        }
+    }
+}
+
+impl HomeView for HomeFolder {
+    fn read(&self, file: &str) -> io::Result<Option<Vec<u8>>> {
+        let path = Path::new(file);
+        // A folder of the home may be a link: what is read in it is only looked at, never written.
+        let linked = match path
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty())
+        {
+            Some(parent) => {
+                let real = self.real(&parent.to_string_lossy())?;
+                real.filter(|real| *real != self.folder.path().join(parent))
+            }
+            None => None,
+        };
+        if let (Some(real), Some(name)) = (linked, path.file_name()) {
+            let mut folder = Folder::open(&real).map_err(io::Error::other)?;
+            if let Some(tree) = &self.within {
+                folder = folder.within(tree);
+            }
+            let found = folder
+                .read(Path::new(name), MAX_BYTES)
+                .map_err(io::Error::other)?;
+            return Ok(found.map(|original| original.bytes));
+        }
+        let original = self
+            .folder
+            .read(path, MAX_BYTES)
+            .map_err(|error| io::Error::other(error.reason))?;
+        Ok(original.map(|original| {
+            let bytes = original.bytes.clone();
+            self.originals
+                .borrow_mut()
+                .insert(file.to_owned(), original);
+            bytes
+        }))
+    }
+
+    fn names(&self, folder: &str) -> io::Result<Vec<String>> {
+        let Some(path) = self.real(folder)? else {
+            return Ok(Vec::new());
+        };
+        let entries = match std::fs::read_dir(path) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            // A name that is not UTF-8 cannot stand in a configuration.
+            names.extend(entry?.file_name().into_string());
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    fn folder(&self, path: &str) -> io::Result<Option<bool>> {
+        match std::fs::metadata(self.folder.path().join(path)) {
+            Ok(found) => Ok(Some(found.is_dir())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn unwritable(&self, path: &str) -> Option<String> {
+        let originals = self.originals.borrow();
+        let checked = match originals.get(path) {
+            Some(original) => self.folder.writable(original),
+            None => self.folder.creatable(Path::new(path)),
+        };
+        checked.err().map(|error| error.to_string())
+    }
+}
+
+/// Bytes as hexadecimal text: twice as long as they are, whatever they hold.
+mod hexadecimal {
+    use super::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&super::super::hex(bytes))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<u8>, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        let digit = |byte: u8| {
+            char::from(byte)
+                .to_digit(16)
+                .and_then(|digit| u8::try_from(digit).ok())
+        };
+        let pairs = text.as_bytes().chunks(2);
+        pairs
+            .map(|pair| match pair {
+                [high, low] => Some(digit(*high)? << 4 | digit(*low)?),
+                _ => None,
+            })
+            .collect::<Option<Vec<u8>>>()
+            .ok_or_else(|| serde::de::Error::custom("not hexadecimal"))
+    }
+}
+
+#[cfg(test)]
+mod tests;

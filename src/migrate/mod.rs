@@ -313,13 +313,21 @@ fn prepare<'c>(
     };
     let mut evaluation = Evaluation::new(Is::Current, "", expected);
     evaluation.config_sha256 = Some(sha256(&bytes));
+    // A file without a word is what a crash leaves behind; one with comments alone was written by somebody.
+    if bytes
+        .strip_prefix(b"\xef\xbb\xbf")
+        .unwrap_or(&bytes)
+        .trim_ascii()
+        .is_empty()
+    {
+        return Err(Box::new(
+            evaluation.concluded(Is::Invalid, format!("{file} is empty")),
+        ));
+    }
     let config = match document::parse(app.config.format, &bytes) {
         Ok(config) if matches!(config.value(), Value::Map(_)) => config,
         Ok(config) => {
-            let reason = match config.value() {
-                Value::Null => format!("{file} is empty"),
-                other => format!("{file} holds {}, not a mapping", other.kind()),
-            };
+            let reason = format!("{file} holds {}, not a mapping", config.value().kind());
             return Err(Box::new(evaluation.concluded(Is::Invalid, reason)));
         }
         Err(invalid) => {

@@ -242,7 +242,7 @@ fn supervisor(supervisor: &Supervisor) -> String {
         Supervisor::Desktop { parent } => format!("desktop ({parent})"),
         Supervisor::External { program, pid } => format!("{program} (pid {pid})"),
         Supervisor::Nobody => "nobody".into(),
-        Supervisor::Unknown { seen } => format!("unknown ({seen})"),
+        Supervisor::Unknown { seen } => seen.clone(),
     }
 }
 

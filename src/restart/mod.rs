@@ -18,6 +18,7 @@ use crate::helper::Task;
 use crate::world::World;
 
 pub mod command;
+mod rows;
 mod scene;
 pub mod signal;
 pub mod systemd;

@@ -280,7 +280,9 @@ impl<'a> Watch<'a> {
     pub(super) fn finish(mut self) -> Observation {
         let reports = scene::reports(self.order);
         let successors = self.successors(&reports);
-        let (survivors, _) = scene::split(self.of_kind(), &self.before);
+        // Without a slot, what else ran before and still does are other runtimes of the same owner.
+        let running = self.of_kind();
+        let (survivors, _) = scene::split(running, std::slice::from_ref(&self.old));
         self.seen.self_after = scene::report_of(&reports, &successors)
             .or(reports.first())
             .cloned();

@@ -119,7 +119,7 @@ struct Job {
 struct Acting<'a> {
     order: &'a Order,
     clock: Clock<'a>,
-    bus: Bus,
+    bus: Box<Bus>,
     object: String,
     life: Option<Life>,
     before: Vec<Process>,
@@ -359,7 +359,7 @@ impl Acting<'_> {
             let Some(life) = &self.life else {
                 return Ok(true);
             };
-            match life.wait(LOOK.min(left(until))) {
+            match life.is_over() {
                 Ok(true) => return Ok(true),
                 Ok(false) if left(until).is_zero() => return Ok(false),
                 Ok(false) => {}
@@ -369,11 +369,13 @@ impl Acting<'_> {
                 }
             }
             if self.clock.is_due() {
-                // The manager is asked, too, so that what it told meanwhile does not pile up.
-                self.read()?;
                 let agents = self.old_report().and_then(|report| report.active_agents);
                 self.clock.tell(phase, agents)?;
             }
+            // The manager tells of the end of its main processes, so this wakes for it; it also tells
+            // of an operator's stop, whose type can be asked only while it lasts.
+            self.bus.wait(LOOK.min(left(until)))?;
+            self.collect()?;
         }
     }
 
@@ -647,7 +649,8 @@ impl Acting<'_> {
                 Signal::JobNew { .. }
                 | Signal::JobRemoved { .. }
                 | Signal::UnitNew(_)
-                | Signal::Changed => {}
+                | Signal::Changed
+                | Signal::OwnerChanged => {}
             }
         }
         Ok(())
@@ -703,7 +706,24 @@ impl Acting<'_> {
         job.result.clone()
     }
 
-    fn is_over(&mut self) -> bool {
+    /// A job of somebody else that was over before its type could be asked was a stop if it is done,
+    /// the unit is down, and no start was tried since: a start checks the unit's conditions first.
+    fn recognise_stop(&mut self) {
+        let untyped = self.jobs.iter().any(|job| {
+            !job.ours && job.job_type.is_empty() && job.result.as_deref() == Some("done")
+        });
+        let before = &self.seen.unit_before;
+        let unstarted = self.last.condition_timestamp_monotonic
+            == before.condition_timestamp_monotonic
+            && self.last.inactive_exit_monotonic == before.inactive_exit_monotonic;
+        let down = matches!(self.last.active_state.as_str(), "inactive" | "failed");
+        if untyped && unstarted && down && !self.seen.stop_seen {
+            self.seen.stop_seen = true;
+            self.note("a short job of somebody else left it down: a stop".into());
+        }
+    }
+
+    fn is_over(&self) -> bool {
         self.life
             .as_ref()
             .is_some_and(|life| life.is_over().unwrap_or(false))
@@ -745,6 +765,7 @@ impl Acting<'_> {
                 Err(Halt::Told(error)) => self.seen.unit_error = Some(error.to_string()),
             }
         }
+        self.recognise_stop();
         let (survivors, successors) = scene::split(self.running(), &self.before);
         let reports = scene::reports(self.order);
         self.seen.self_after = scene::report_of(&reports, &successors)

@@ -40,6 +40,7 @@ pub fn run(session: &Session) -> Result<u8> {
 }
 
 /// What a run works with.
+#[derive(Debug)]
 pub struct Run<'a> {
     /// The session.
     pub session: &'a Session,

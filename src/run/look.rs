@@ -154,7 +154,9 @@ fn evaluate_as_owner(
         site_steps: session.site_steps.clone(),
         homes,
     };
-    let limit = session.left().min(Duration::from_secs(60));
+    let limit = session
+        .left()
+        .clamp(Duration::from_secs(5), Duration::from_secs(60));
     helper::perform(
         &session.world,
         &owner(session, uid),

@@ -13,7 +13,7 @@ use super::journal::Journal;
 use super::look::{Look, home_target, owner};
 use crate::error::Result;
 use crate::helper;
-use crate::migrate::HomeOutcome;
+use crate::migrate::{FileChange, HomeOutcome};
 use crate::migrate::home::{Commit, Committed, Fetch, Fetched};
 use crate::plan::PlannedHome;
 use crate::plan::decide::Step;
@@ -137,7 +137,7 @@ fn snapshot(
     receipt: &mut Receipt,
 ) {
     let mut copied: BTreeSet<String> = BTreeSet::new();
-    let mut problems: BTreeMap<u32, String> = BTreeMap::new();
+    let mut problems: BTreeMap<String, String> = BTreeMap::new();
     for (uid, homes) in pending {
         let expected: BTreeMap<&str, &PlannedHome> = homes
             .iter()
@@ -162,30 +162,41 @@ fn snapshot(
         };
         let mut add = |fetched: Fetched| {
             // What a helper answers is hostile: only what was asked for, and as it was planned, counts.
-            if let Some(home) = expected.get(fetched.id.as_str())
-                && is_whole(home, &fetched)
-            {
+            let Some(home) = expected.get(fetched.id.as_str()) else {
+                return Ok(());
+            };
+            if is_whole(home, &fetched) {
                 let scope = journal.scope(&home.home);
-                for (file, planned) in fetched.files.iter().zip(&home.evaluation.files) {
+                for planned in &home.evaluation.files {
+                    // One that is not there yet stands in the pack as that.
+                    let file = fetched.files.iter().find(|file| file.path == planned.path);
                     pack.add(Copied {
                         home: &fetched.id,
                         scope: &scope,
-                        path: &file.path,
-                        bytes: file.bytes.as_deref(),
+                        path: &planned.path,
+                        bytes: file.map(|file| file.bytes.as_slice()),
                         sha256_after: &planned.sha256_after,
-                        mode: file.mode,
-                        owner: (file.uid, file.gid),
+                        mode: file.map_or(0, |file| file.mode),
+                        owner: file.map_or((0, 0), |file| (file.uid, file.gid)),
                     })?;
                 }
                 copied.insert(fetched.id);
+            } else {
+                let problem = fetched
+                    .error
+                    .unwrap_or_else(|| "it changed before it could be copied".into());
+                problems.insert(fetched.id, problem);
             }
             Ok(())
         };
         let limit = OWNER_LIMIT.min(session.left());
-        if let Err(error) =
-            helper::perform(&session.world, &owner(session, *uid), task, limit, &mut add)
-        {
-            problems.insert(*uid, error.to_string());
+        let answer = helper::perform(&session.world, &owner(session, *uid), task, limit, &mut add);
+        if let Err(error) = answer {
+            for home in homes {
+                problems
+                    .entry(home.home.id.clone())
+                    .or_insert_with(|| error.to_string());
+            }
         }
     }
     let durable = pack.finish();
@@ -195,9 +206,9 @@ fn snapshot(
             Ok(_) if copied.contains(&row.id) => None,
             Ok(_) => Some(
                 problems
-                    .get(&row.uid)
+                    .get(&row.id)
                     .cloned()
-                    .unwrap_or_else(|| "it changed before it could be copied".into()),
+                    .unwrap_or_else(|| "it was not copied".into()),
             ),
         };
         match problem {
@@ -209,16 +220,12 @@ fn snapshot(
 
 /// Whether every file that will be written was fetched, with the bytes that were planned on.
 fn is_whole(home: &PlannedHome, fetched: &Fetched) -> bool {
-    home.evaluation.files.len() == fetched.files.len()
-        && home
-            .evaluation
-            .files
-            .iter()
-            .zip(&fetched.files)
-            .all(|(planned, fetched)| {
-                let digest = fetched.bytes.as_deref().map(crate::migrate::sha256);
-                planned.path == fetched.path && planned.sha256_before == digest
-            })
+    let planned = &home.evaluation.files;
+    let is_as_planned = |file: &FileChange| {
+        let found = fetched.files.iter().find(|found| found.path == file.path);
+        found.map(|found| crate::migrate::sha256(&found.bytes)) == file.sha256_before
+    };
+    fetched.error.is_none() && fetched.files.len() <= planned.len() && planned.iter().all(is_as_planned)
 }
 
 /// Lets each owner write its homes, side by side.

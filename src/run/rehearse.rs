@@ -1,7 +1,7 @@
 //! `update rehearse`: the real pipeline on synthetic homes and stand-in runtimes, in one temporary
 //! folder that is removed at the end. Nothing of the live fleet is looked at, and nothing of it changes.
 //!
-//! The stand-ins are this same program under the name of one of the application's scripts: they write the
+//! The stand-ins are a copy of this program in the place of an interpreter: they write the
 //! files that a runtime writes, hold its lock, and end on the drain's signal, after which a thread of
 //! ours starts the next one, as a supervisor would.
 
@@ -12,7 +12,6 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::Arc;
@@ -123,7 +122,7 @@ pub fn run(session: &Session) -> Result<u8> {
 /// The synthetic fleet's folder.
 struct Stage {
     root: PathBuf,
-    script: PathBuf,
+    program: PathBuf,
     app: App,
     homes: Vec<PathBuf>,
 }
@@ -133,42 +132,49 @@ impl Stage {
         let failed =
             |error: std::io::Error| Error::io("cannot build the rehearsal's folder", error);
         let app = session.app.clone();
-        let script_name = app
-            .command
-            .scripts
-            .first()
-            .cloned()
-            .unwrap_or_else(|| "agent".into());
         let root = folder.join("root");
-        let checkout = root.join(app.code.checkout.as_deref().unwrap_or("checkout"));
-        let venv = checkout.join(
-            app.code
-                .checkout_venvs
-                .first()
-                .map_or("venv", String::as_str),
-        );
-        let package = checkout.join(&app.code.package);
-        for dir in [&venv.join("bin"), &package, &checkout.join(".git/logs")] {
+        let venv = folder.join("venv");
+        let site = venv.join("lib/python3.11/site-packages");
+        let package = site.join(&app.code.package);
+        let distribution = app
+            .code
+            .distributions
+            .first()
+            .map_or("agent", String::as_str);
+        let metadata = site.join(format!(
+            "{}-0.0.0.dist-info",
+            distribution.replace('-', "_")
+        ));
+        for dir in [&venv.join("bin"), &package, &metadata] {
             fs::create_dir_all(dir).map_err(failed)?;
         }
         let expected = Catalog::load(&app, &[])?.newest();
-        let version = app
-            .code
-            .version_pattern
-            .replace(r"\s*", " ")
-            .replace("([0-9]+)", &expected.to_string());
         let file = app
             .code
             .version_files
             .first()
             .map_or("version.py", String::as_str);
-        fs::write(package.join(file), format!("{{{version}}}\n")).map_err(failed)?;
-        fs::write(package.join("__init__.py"), "").map_err(failed)?;
-        fs::write(venv.join("pyvenv.cfg"), "home = /usr/bin\n").map_err(failed)?;
-        fs::write(checkout.join(".git/HEAD"), "ref: refs/heads/main\n").map_err(failed)?;
-        fs::write(checkout.join(".git/logs/HEAD"), "").map_err(failed)?;
-        let script = venv.join("bin").join(script_name);
-        fs::copy("/proc/self/exe", &script).map_err(failed)?;
+        for (path, text) in [
+            (
+                package.join(file),
+                format!("DEFAULTS = {{\"{}\": {expected}}}\n", app.config.version),
+            ),
+            (package.join("__init__.py"), String::new()),
+            (
+                metadata.join("METADATA"),
+                format!("Metadata-Version: 2.1\nName: {distribution}\nVersion: 0.0.0\n"),
+            ),
+            (metadata.join("RECORD"), String::new()),
+            (metadata.join("INSTALLER"), "pip\n".into()),
+            (
+                venv.join("pyvenv.cfg"),
+                "home = /usr/bin\nversion = 3.11.0\n".into(),
+            ),
+        ] {
+            fs::write(path, text).map_err(failed)?;
+        }
+        let program = venv.join("bin/python");
+        fs::copy("/proc/self/exe", &program).map_err(failed)?;
         let mut homes = vec![root.clone()];
         if let Some(profiles) = &app.home.profiles {
             homes.extend(
@@ -183,7 +189,7 @@ impl Stage {
         }
         Ok(Self {
             root,
-            script,
+            program,
             app,
             homes,
         })
@@ -280,19 +286,21 @@ impl Supervised {
 }
 
 fn command(stage: &Stage, home: &Path) -> impl Fn() -> Result<Child> + Send + 'static {
-    let script = stage.script.clone();
+    let program = stage.program.clone();
     let home = home.to_path_buf();
-    let words: Vec<String> = stage
-        .app
-        .runtimes
-        .first()
-        .map(|runtime| runtime.subcommand.clone())
-        .unwrap_or_default();
+    let module = stage.app.command.modules.first();
+    let module = module.map(|module| ["-m".to_owned(), module.clone()]);
+    let kind = stage.app.runtimes.first();
+    let kind = kind.map(|runtime| runtime.subcommand.clone());
+    let words: Vec<String> = module
+        .into_iter()
+        .flatten()
+        .chain(kind.into_iter().flatten())
+        .collect();
     let variable = stage.app.home.env.clone();
     move || {
-        let mut command = Command::new(&script);
+        let mut command = Command::new(&program);
         command
-            .arg0(&script)
             .args(&words)
             .env_clear()
             .env(STAND_IN, &home)

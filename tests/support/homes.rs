@@ -56,6 +56,33 @@ pub const SHAPES: [Shape; 7] = [
     Shape::Flow,
 ];
 
+/// The shapes that a home is made for. Those that may end it altogether come more often, since they stand in no
+/// other home.
+const MAIN_SHAPES: [Shape; 7] = [
+    Shape::Scalar,
+    Shape::Alias,
+    Shape::NullSection,
+    Shape::Scalar,
+    Shape::Alias,
+    Shape::OldDefault,
+    Shape::Flow,
+];
+
+/// The shapes of what else stands in a home.
+const SIDE_SHAPES: [Shape; 8] = [
+    Shape::OldDefault,
+    Shape::OldDefault,
+    Shape::OldDefault,
+    Shape::UserValue,
+    Shape::UserValue,
+    Shape::Absent,
+    Shape::NullSection,
+    Shape::Flow,
+];
+
+/// Steps up to this one are early.
+const EARLY: u32 = 17;
+
 /// What a step acts on: the section, the lines that it changes, the lines that it must leave alone.
 struct Subject {
     step: u32,
@@ -72,7 +99,7 @@ const SUBJECTS: &[Subject] = &[
             r#"[{name: My (Own) LLM, base_url: "https://llm.example.com/v1", model: m1, api_mode: openai, api_key: no-key}]"#,
             r#"[{base_url: "http://Local.Host:8080/v1", models: [a, {id: b, context: 5}], rate_limit_delay: 0.5}, {name: x}, {name: a, url: "https://a.example", extra_headers: {X-A: 1}, discover_models: true}]"#,
             r#"[{name: "2070", api: "${BASE}/v1", apiKey: "${KEY}", ssl_verify: false, unknown: 1, contextLength: 4096}]"#,
-            r#"[{name: A B, url: "https://a/v1"}, {name: a  b, url: "https://b/v1", models: {x: {y: 1}}}]"#,
+            r#"[{name: A B, url: "https://a/v1"}, {name: a  b, url: "https://b/v1", models: {x: {k: 1}}}]"#,
         ],
         user: &[
             "[]",
@@ -369,6 +396,8 @@ pub struct Generated {
     pub from: Option<u32>,
     /// The version that it is migrated to.
     pub to: u32,
+    /// The shape of the value that it was made for.
+    pub shape: Shape,
     /// The steps that act on it, each in the shape that it finds.
     pub subjects: Vec<(u32, Shape)>,
 }
@@ -379,9 +408,11 @@ struct Section {
     lines: Vec<String>,
 }
 
+/// The steps that a file without a version gets.
+const LEGACY: [u32; 12] = [12, 14, 16, 17, 29, 33, 38, 39, 42, 43, 46, 50];
+
 /// Whether a step is applied to a file of this version, on the way to `to`.
 fn applies(step: u32, from: Option<u32>, to: u32) -> bool {
-    const LEGACY: [u32; 12] = [12, 14, 16, 17, 29, 33, 38, 39, 42, 43, 46, 50];
     step <= to && from.map_or(LEGACY.contains(&step), |from| from < step)
 }
 
@@ -391,23 +422,31 @@ pub fn generate(random: &mut Random, position: usize, to: u32) -> Generated {
         .iter()
         .filter(|s| s.step <= to && (s.step > 12 || to > 33))
         .collect();
-    let main = fitting[position % fitting.len()];
-    let shape = SHAPES[position / fitting.len() % SHAPES.len()];
+    // Few starts lie below an early step, so it seldom stands beside another one: it comes twice as often.
+    let early = fitting.iter().filter(|subject| subject.step <= EARLY);
+    let mains: Vec<&Subject> = fitting.iter().chain(early).copied().collect();
+    let (main, round) = (mains[position % mains.len()], position / mains.len());
+    let shape = match main.step {
+        ..=EARLY => {
+            SHAPES
+                [(round * 2 + usize::from(position % mains.len() >= fitting.len())) % SHAPES.len()]
+        }
+        _ => MAIN_SHAPES[round % MAIN_SHAPES.len()],
+    };
     let from = start(random, main.step, to);
     let mut sections: BTreeMap<&str, Section> = BTreeMap::new();
     let mut subjects = Vec::new();
     let exclusive = matches!(shape, Shape::NullSection | Shape::Scalar | Shape::Alias);
     add(random, &mut sections, main, shape);
     subjects.push((main.step, shape));
-    for _ in 0..random.below(7) {
-        let other = *random.pick(&fitting);
-        let shape = *random.pick(&[
-            Shape::OldDefault,
-            Shape::OldDefault,
-            Shape::UserValue,
-            Shape::Flow,
-            Shape::Absent,
-        ]);
+    let later: Vec<&Subject> = fitting
+        .iter()
+        .filter(|subject| subject.step >= main.step)
+        .copied()
+        .collect();
+    for turn in 0..random.below(8) {
+        let other = *random.pick(if turn % 2 == 0 { &later } else { &fitting });
+        let shape = *random.pick(&SIDE_SHAPES);
         let clash = exclusive && other.section == main.section;
         if !clash && add(random, &mut sections, other, shape) {
             subjects.push((other.step, shape));
@@ -419,16 +458,16 @@ pub fn generate(random: &mut Random, position: usize, to: u32) -> Generated {
         home,
         from,
         to,
+        shape,
         subjects,
     }
 }
 
 fn start(random: &mut Random, step: u32, to: u32) -> Option<u32> {
-    if step == 12 || (to > 33 && random.chance(12)) {
+    if step == 12 || (to > 33 && LEGACY.contains(&step) && random.chance(5)) {
         return None;
     }
-    let latest = if random.chance(5) { to } else { step };
-    Some(12 + u32::try_from(random.below((latest - 12) as usize)).unwrap())
+    Some(12 + u32::try_from(random.below((step - 12) as usize)).unwrap())
 }
 
 /// Adds a subject, unless its keys are there already.

@@ -15,7 +15,9 @@ root = sys.argv[1]
 names = sorted(os.listdir(os.path.join(root, "oracle")))
 # Durability is not what is compared here.
 os.fsync = lambda fd: None
-os.environ["HERMES_HOME"] = os.path.join(root, "oracle", names[0])
+# Importing it already fills the home that it finds.
+os.environ["HERMES_HOME"] = os.path.join(root, "import")
+os.makedirs(os.environ["HERMES_HOME"])
 
 from hermes_cli.config import DEFAULT_CONFIG, fast_safe_load, migrate_config  # noqa: E402
 
@@ -82,18 +84,37 @@ def look(home):
 
 
 print(json.dumps({"expects": DEFAULT_CONFIG["_config_version"]}))
+
+
+def migrate(said):
+    """Runs the migration of the home that is set."""
+    try:
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            results = migrate_config(interactive=False, quiet=True)
+        said["warnings"] = [str(warning) for warning in results.get("warnings", [])]
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
 for name in names:
     home = os.path.join(root, "oracle", name)
     os.environ.clear()
     os.environ.update(clean)
     os.environ["HERMES_HOME"] = home
     said = {"name": name, "before": look(home)}
-    try:
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            results = migrate_config(interactive=False, quiet=True)
-        said["warnings"] = [str(warning) for warning in results.get("warnings", [])]
-    except Exception as error:
-        said["raised"] = f"{type(error).__name__}: {error}"
+    config = os.path.join(home, "config.yaml")
+    with open(config, "rb") as file:
+        original = file.read()
+    raised = migrate(said)
+    if raised and "has a formatting error" in raised and "config" in said["before"]:
+        # The newest program cannot read what it wrote itself, when a section is emptied below a comment.
+        # Without comments it can.
+        with open(config, "w", encoding="utf-8") as file:
+            json.dump(fast_safe_load(original), file, default=str)
+        said["retried"] = raised
+        raised = migrate(said)
+    if raised:
+        said["raised"] = raised
     said["oracle"] = look(home)
     said["ours"] = look(os.path.join(root, "ours", name))
     print(json.dumps(said), flush=True)

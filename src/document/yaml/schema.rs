@@ -64,6 +64,20 @@ pub(super) fn is_disputed(text: &str) -> bool {
     matches!(text, "y" | "Y" | "n" | "N") || is_lenient_float(text) || is_core_number(text)
 }
 
+/// Whether YAML 1.2 types a plain scalar differently from the `value` that YAML 1.1 gives it.
+pub(super) fn is_young(text: &str, value: &Value) -> bool {
+    match value {
+        Value::Bool(_) => !matches!(text, "true" | "True" | "TRUE" | "false" | "False" | "FALSE"),
+        Value::Int(_) | Value::Float(_) | Value::Other("int", _) => {
+            text.contains(':')
+                || (unsigned(text).starts_with('0') && unsigned(text).len() > 1)
+                || text.contains('_')
+        }
+        Value::Str(_) => is_disputed(text),
+        _ => false,
+    }
+}
+
 /// Whether ruamel.yaml fails on a plain scalar that PyYAML reads as text.
 pub(super) fn breaks_ruamel(text: &str) -> bool {
     let body = unsigned(text);

@@ -150,6 +150,9 @@ pub(super) fn build(text: &str, lines: &Lines<'_>) -> Result<Tree, Invalid> {
         open: Vec::new(),
         names: HashSet::new(),
         documents: 0,
+        is_explicit: false,
+        flow_colon: None,
+        young: None,
         aliases: 0,
     };
     for event in Parser::new_from_str_with_options(text, options) {
@@ -159,6 +162,7 @@ pub(super) fn build(text: &str, lines: &Lines<'_>) -> Result<Tree, Invalid> {
         })?;
         builder.take(event, &span)?;
     }
+    builder.finish()?;
     // Comments of the header of a block scalar come after the scalar.
     builder
         .tree
@@ -183,6 +187,11 @@ struct Builder<'t> {
     open: Vec<Open>,
     names: HashSet<String>,
     documents: usize,
+    is_explicit: bool,
+    /// The first plain text in a flow collection that holds a colon.
+    flow_colon: Option<usize>,
+    /// The first plain scalar that YAML 1.2 types differently, if the document has a `---`.
+    young: Option<usize>,
     aliases: usize,
 }
 
@@ -199,6 +208,7 @@ impl Builder<'_> {
                 if self.documents > 1 {
                     return self.fail(range.start, "more than one document");
                 }
+                self.is_explicit = explicit;
                 if explicit {
                     self.tree.start = range.end;
                 }
@@ -238,6 +248,26 @@ impl Builder<'_> {
                 return self.fail(range.start, "an alias without an anchor");
             }
             _ => {}
+        }
+        Ok(())
+    }
+
+    /// What only the whole text shows.
+    fn finish(&self) -> Result<(), Invalid> {
+        // ruamel.yaml's C loader fails on such a colon, and its other one reads what follows a `---` by YAML 1.2.
+        if let (Some(_), Some(at)) = (self.flow_colon, self.young) {
+            return self.fail(at, "below a `---`, some loaders read this by YAML 1.2");
+        }
+        let content = self
+            .tree
+            .root
+            .map_or(self.text.len(), |root| self.tree.nodes[root].range.start);
+        let mut at = 0;
+        for line in self.text[..content].split_inclusive('\n') {
+            if line.starts_with("...") && content >= at {
+                return self.fail(at, "a `...` that ends nothing");
+            }
+            at += line.len();
         }
         Ok(())
     }
@@ -333,13 +363,13 @@ impl Builder<'_> {
             ScalarStyle::Literal | ScalarStyle::Folded => {
                 let content = range.start;
                 range.start = self.header(content, style);
-                range.end = self.block_end(range.start, range.end, span.indent.unwrap_or(0));
+                range.end = self.block_end(range.start, range.end, span.indent.unwrap_or(0))?;
                 self.tree.opaque.push(content.min(range.end)..range.end);
             }
             ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => {
                 self.tree.opaque.push(range.clone())
             }
-            ScalarStyle::Plain => {}
+            ScalarStyle::Plain => self.plain_in_flow(&range)?,
         }
         let plain = match (tag, style) {
             (Some(tag), _) => match tag.core_suffix() {
@@ -353,7 +383,12 @@ impl Builder<'_> {
             (None, _) => Ok(Plain::Value(Value::Str(value.to_owned()))),
         };
         match plain {
-            Ok(Plain::Value(value)) => {
+            Ok(Plain::Value(read)) => {
+                if self.is_explicit && style == ScalarStyle::Plain && schema::is_young(value, &read)
+                {
+                    self.young.get_or_insert(range.start);
+                }
+                let value = read;
                 self.add(Kind::Scalar(style, value), range, span);
             }
             Ok(Plain::Merge) => {
@@ -364,9 +399,27 @@ impl Builder<'_> {
         Ok(())
     }
 
+    /// Refuses plain text in a flow collection that holds what some loaders take for syntax there.
+    fn plain_in_flow(&mut self, range: &Range<usize>) -> Result<(), Invalid> {
+        let text = &self.text[range.clone()];
+        if !self.open.last().is_some_and(|open| open.is_flow) {
+            return Ok(());
+        }
+        if text.starts_with(':') || text.contains('?') {
+            return self.fail(
+                range.start,
+                "`?` or `:` in plain text inside brackets, which loaders read differently",
+            );
+        }
+        if text.contains(':') {
+            self.flow_colon.get_or_insert(range.start);
+        }
+        Ok(())
+    }
+
     /// Where a block scalar ends, before the line end of its last line: blank lines behind it belong to it
     /// only if it keeps them (`+`).
-    fn block_end(&self, header: usize, limit: usize, indent: usize) -> usize {
+    fn block_end(&self, header: usize, limit: usize, indent: usize) -> Result<usize, Invalid> {
         let bytes = self.text.as_bytes();
         let modifiers = bytes[header + 1..]
             .iter()
@@ -386,7 +439,7 @@ impl Builder<'_> {
             }
             line = self.lines.next(line);
         }
-        end
+        Ok(end)
     }
 
     /// The `|` or `>` of a block scalar whose content starts at `content`: on the line where the node is
@@ -495,6 +548,9 @@ impl Builder<'_> {
             let mut at = None;
             for value in open.children {
                 let item = self.item(value, at, open.is_flow);
+                if !open.is_flow {
+                    self.place_empty(value, item.start + 1);
+                }
                 at = Some(self.tree.nodes[value].range.end.max(item.start + 1));
                 items.push(item);
             }
@@ -557,25 +613,65 @@ impl Builder<'_> {
         if key_range.is_empty() {
             return self.fail(key_range.start, "a key is empty");
         }
+        if start == key_range.start && self.text[key_range.clone()].contains('\n') {
+            return self.fail(key_range.start, "a key of more than one line");
+        }
         let ahead = self.skip(key_range.end);
         let colon = (bytes.get(ahead) == Some(&b':')).then_some(ahead + 1);
-        let node = &mut self.tree.nodes[value];
-        if node.range.is_empty()
-            && let Some(colon) = colon
+        let is_plain = matches!(
+            self.tree.nodes[key].kind,
+            Kind::Scalar(ScalarStyle::Plain, _)
+        );
+        if is_flow
+            && is_plain
+            && matches!(
+                colon.and_then(|colon| bytes.get(colon)),
+                Some(b',' | b'[' | b']' | b'{' | b'}')
+            )
         {
-            // The parser puts an empty value before the colon.
-            node.range = colon..colon;
-            node.body = colon;
-        } else if node.range.is_empty() {
-            node.range = key_range.end..key_range.end;
-            node.body = key_range.end;
+            return self.fail(
+                key_range.start,
+                "no blank behind a `:` inside brackets, which loaders read differently",
+            );
         }
+        self.place_empty(value, colon.unwrap_or(key_range.end));
         Ok(Entry {
             start,
             key,
             colon,
             value,
         })
+    }
+
+    /// Corrects where an empty value stands, which the parser puts before the colon or behind comments: at
+    /// `introduced`, behind its colon or dash, or behind its anchor and tag.
+    fn place_empty(&mut self, value: Id, introduced: usize) {
+        let node = &self.tree.nodes[value];
+        if node.body != node.range.end || !matches!(node.kind, Kind::Scalar(ScalarStyle::Plain, _))
+        {
+            return;
+        }
+        let bytes = self.text.as_bytes();
+        let has_properties = node.anchor > 0 || node.tagged;
+        let start = if has_properties {
+            node.range.start
+        } else {
+            introduced
+        };
+        let mut end = start;
+        let mut at = start;
+        while has_properties && matches!(bytes.get(at), Some(b'&' | b'!')) {
+            let ends_it = |b: &u8| b.is_ascii_whitespace() || matches!(b, b',' | b']' | b'}');
+            end = at
+                + bytes[at..]
+                    .iter()
+                    .position(ends_it)
+                    .unwrap_or(bytes.len() - at);
+            at = end + bytes[end..].iter().take_while(|b| **b == b' ').count();
+        }
+        let node = &mut self.tree.nodes[value];
+        node.range = start..end;
+        node.body = end;
     }
 
     fn item(&self, value: Id, at: Option<usize>, is_flow: bool) -> Item {

@@ -38,6 +38,10 @@ pub const CALL_LIMIT: Duration = Duration::from_secs(2);
 /// The name of every systemd manager on its bus.
 const SYSTEMD: &str = "org.freedesktop.systemd1";
 
+/// The bus itself.
+const DBUS: &str = "org.freedesktop.DBus";
+const DBUS_PATH: &str = "/org/freedesktop/DBus";
+
 /// The object that every method of a manager is on.
 pub const MANAGER_PATH: &str = "/org/freedesktop/systemd1";
 
@@ -60,7 +64,7 @@ pub struct Bus {
 #[derive(Debug)]
 pub enum Reach {
     /// It answered.
-    Bus(Bus),
+    Bus(Box<Bus>),
     /// There is none: a fact, not a failure.
     NoManager,
     /// There is one, and no bus to ask it on; and why.
@@ -112,6 +116,8 @@ pub enum Signal {
     UnitRemoved(String),
     /// Something of the unit that is watched changed.
     Changed,
+    /// A name on the bus got another owner.
+    OwnerChanged,
 }
 
 impl Bus {
@@ -140,11 +146,16 @@ impl Bus {
                 folder.join("bus")
             }
         };
-        match Self::open(&socket, manager, limit) {
-            Ok(bus) => Ok(Reach::Bus(bus)),
-            Err(Opening::NoBus(reason)) => Ok(Reach::NoBus(reason)),
-            Err(Opening::Trouble(trouble)) => Err(trouble.into_error(&name_of(manager))),
+        let mute = |trouble: Trouble| trouble.into_error(&name_of(manager));
+        let mut bus = match Self::open(&socket, manager, limit) {
+            Ok(bus) => bus,
+            Err(Opening::NoBus(reason)) => return Ok(Reach::NoBus(reason)),
+            Err(Opening::Trouble(trouble)) => return Err(mute(trouble)),
+        };
+        if !bus.await_manager().map_err(mute)? {
+            return Ok(Reach::NoBus("no service manager is on the bus".into()));
         }
+        Ok(Reach::Bus(Box::new(bus)))
     }
 
     fn open(socket: &Path, manager: Manager, limit: Duration) -> Result<Self, Opening> {
@@ -163,6 +174,33 @@ impl Bus {
             limit,
             manager,
         })
+    }
+
+    /// Whether the manager is on the bus, or comes within the limit.
+    ///
+    /// A user's bus is started by its first client, which may be this one, and the manager joins it
+    /// a moment later: systemctl itself talks to the manager past the bus.
+    fn await_manager(&mut self) -> Result<bool, Trouble> {
+        if self.is_owned()? {
+            return Ok(true);
+        }
+        let end = Instant::now() + self.limit;
+        self.stream = Some(MessageStream::from(&self.connection));
+        let rule =
+            format!("type='signal',sender='{DBUS}',member='NameOwnerChanged',arg0='{SYSTEMD}'");
+        self.ask::<_, ()>(DBUS, DBUS_PATH, DBUS, "AddMatch", &rule)?;
+        let mut owned = self.is_owned()?;
+        while !owned && Instant::now() < end {
+            self.wait(end.saturating_duration_since(Instant::now()))?;
+            self.inbox.clear();
+            owned = self.is_owned()?;
+        }
+        self.stream = None;
+        Ok(owned)
+    }
+
+    fn is_owned(&mut self) -> Result<bool, Trouble> {
+        self.ask(DBUS, DBUS_PATH, DBUS, "NameHasOwner", &SYSTEMD)
     }
 
     /// Whose manager it is.
@@ -269,9 +307,8 @@ impl Bus {
             rules.push(format!("{manager},member='UnitNew'"));
             rules.push(format!("{manager},member='UnitRemoved'"));
         }
-        let bus = "org.freedesktop.DBus";
         for rule in &rules {
-            self.ask::<_, ()>(bus, "/org/freedesktop/DBus", bus, "AddMatch", rule)?;
+            self.ask::<_, ()>(DBUS, DBUS_PATH, DBUS, "AddMatch", rule)?;
         }
         match self.manage::<_, ()>("Subscribe", &()) {
             // The rules alone may have been answered by an earlier subscription of this connection.
@@ -357,6 +394,7 @@ impl Signal {
                 Some(Self::UnitRemoved(unit))
             }
             "PropertiesChanged" => Some(Self::Changed),
+            "NameOwnerChanged" => Some(Self::OwnerChanged),
             _ => None,
         }
     }

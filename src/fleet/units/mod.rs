@@ -130,11 +130,10 @@ struct Survey<'a> {
     path: Vec<PathBuf>,
 }
 
-/// A unit file as the manager lists it.
+/// A unit file, and whether it or a drop-in names the application's program.
 #[derive(Debug, Clone)]
 struct Listing {
     path: PathBuf,
-    state: String,
     mentions: bool,
 }
 
@@ -151,11 +150,9 @@ impl Survey<'_> {
         let pattern = ["*.service"].as_slice();
         let any: &[&str] = &[];
         let listed: Vec<Listed> = bus.manage("ListUnitsByPatterns", &(any, pattern))?;
-        let files: Vec<(String, String)> =
-            bus.manage("ListUnitFilesByPatterns", &(any, pattern))?;
         let loaded: BTreeMap<&str, &Listed> =
             listed.iter().map(|unit| (unit.0.as_str(), unit)).collect();
-        let files = self.look_at(files, &loaded);
+        let files = self.look_at();
 
         let mut units = Vec::new();
         let wanted: BTreeSet<&str> = cgroup_units.iter().map(String::as_str).collect();
@@ -181,7 +178,7 @@ impl Survey<'_> {
                     .push(format!("{name} has processes and is not loaded"));
             }
         }
-        units.extend(self.unloaded(bus.manager(), &files, &loaded));
+        units.extend(self.unloaded(bus, &files, &loaded)?);
         units.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(UnitsFound {
             units,
@@ -204,56 +201,39 @@ impl Survey<'_> {
             .any(|argv| recognise_exec(self.app, argv).is_some_and(|found| found.managed))
     }
 
-    /// Which unit files, or drop-ins for them, name the application's program. Only files of units
-    /// that are in memory or enabled are read: the others run nothing.
-    fn look_at(
-        &mut self,
-        files: Vec<(String, String)>,
-        loaded: &BTreeMap<&str, &Listed>,
-    ) -> BTreeMap<String, Listing> {
-        let templates: BTreeSet<String> = loaded
-            .keys()
-            .filter_map(|name| files::template(name))
-            .collect();
+    /// Which unit files, or drop-ins for them, name the application's program.
+    ///
+    /// The folders are read here: asking the manager for all its files costs it a quarter of a second,
+    /// as it looks up for each whether it is enabled.
+    fn look_at(&mut self) -> BTreeMap<String, Listing> {
         let drop_ins = self.mentioning_drop_ins();
-        let mut found = BTreeMap::new();
-        for (path, state) in files {
-            let path = PathBuf::from(path);
+        let mut found: BTreeMap<String, Listing> = BTreeMap::new();
+        for path in self.path.iter().flat_map(|root| ending(root, ".service")) {
             let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
                 continue;
             };
-            let name = name.to_owned();
-            let concerns = loaded.contains_key(name.as_str())
-                || templates.contains(&name)
-                || name.contains("@.")
-                || enabled(&state);
-            // An alias is listed by its target, and a masked file says nothing.
-            if !concerns || state.starts_with("masked") || state == "alias" {
+            // A file of the same name in an earlier folder hides this one.
+            if found.contains_key(name) {
                 continue;
             }
+            let name = name.to_owned();
             let dropped = files::drop_in_folders(&name)
                 .iter()
                 .any(|folder| drop_ins.contains(folder));
-            let mentions = dropped
-                || match files::read(&path) {
-                    Ok(bytes) => self.names_program(&bytes),
-                    // A unit may outlive its file; it is asked in full instead.
-                    Err(error) => {
-                        if error.kind() != std::io::ErrorKind::NotFound {
-                            let note = format!("cannot read {}: {error}", path.display());
-                            self.notes.push(note);
+            let mentions = !is_another(&path, &name)
+                && (dropped
+                    || match files::read(&path) {
+                        Ok(bytes) => self.names_program(&bytes),
+                        Err(error) => {
+                            // A unit may outlive its file; it is asked in full instead.
+                            if error.kind() != std::io::ErrorKind::NotFound {
+                                let note = format!("cannot read {}: {error}", path.display());
+                                self.notes.push(note);
+                            }
+                            true
                         }
-                        true
-                    }
-                };
-            found.insert(
-                name,
-                Listing {
-                    path,
-                    state,
-                    mentions,
-                },
-            );
+                    });
+            found.insert(name, Listing { path, mentions });
         }
         // Specific drop-ins of one instance concern that instance alone.
         for folder in drop_ins {
@@ -278,7 +258,7 @@ impl Survey<'_> {
     fn mentioning_drop_ins(&self) -> BTreeSet<String> {
         let mut found = BTreeSet::new();
         for root in &self.path {
-            for folder in folders_ending(root, "service.d") {
+            for folder in ending(root, "service.d") {
                 let Some(name) = folder.file_name().and_then(|name| name.to_str()) else {
                     continue;
                 };
@@ -310,27 +290,42 @@ impl Survey<'_> {
     /// The enabled units that nobody loaded, from their files.
     fn unloaded(
         &mut self,
-        manager: Manager,
+        bus: &mut Bus,
         files: &BTreeMap<String, Listing>,
         loaded: &BTreeMap<&str, &Listed>,
-    ) -> Vec<Unit> {
+    ) -> Result<Vec<Unit>, Trouble> {
         let mut found = Vec::new();
         let instances = self.enabled_instances(files);
         let plain = files
             .iter()
-            .filter(|(_, listing)| listing.mentions && enabled(&listing.state))
+            .filter(|(_, listing)| listing.mentions)
             .map(|(name, listing)| (name.clone(), listing.clone()));
         for (name, listing) in plain.chain(instances) {
             if name.contains("@.") || loaded.contains_key(name.as_str()) {
                 continue;
             }
-            match self.from_files(manager, &name, &listing) {
-                Ok(unit) if self.runs(&unit) => found.push(unit),
+            // This looks at links of the file and loads nothing.
+            let state: String = match bus.manage("GetUnitFileState", &name.as_str()) {
+                Ok(state) => state,
+                Err(Trouble::Refused { message, .. }) => {
+                    self.notes.push(format!("{name}: {message}"));
+                    continue;
+                }
+                Err(trouble) => return Err(trouble),
+            };
+            if !matches!(state.as_str(), "enabled" | "enabled-runtime") {
+                continue;
+            }
+            match self.unit_from_files(bus.manager(), &name, &listing) {
+                Ok(unit) if self.runs(&unit) => found.push(Unit {
+                    unit_file_state: state,
+                    ..unit
+                }),
                 Ok(_) => {}
                 Err(error) => self.notes.push(error.to_string()),
             }
         }
-        found
+        Ok(found)
     }
 
     /// Instances of templates that name the program and that some unit wants (systemctl(1), enable).
@@ -344,7 +339,7 @@ impl Survey<'_> {
         let mut found = BTreeMap::new();
         for root in &self.path {
             for kind in [".wants", ".requires", ".upholds"] {
-                for folder in folders_ending(root, kind) {
+                for folder in ending(root, kind) {
                     let Ok(listing) = std::fs::read_dir(folder) else {
                         continue;
                     };
@@ -355,17 +350,7 @@ impl Survey<'_> {
                         let template = files::template(&name);
                         let file = template.and_then(|template| files.get(&template));
                         if let Some(listing) = file.filter(|listing| listing.mentions) {
-                            let state = String::from("enabled");
-                            let path = listing.path.clone();
-                            let mentions = true;
-                            found.insert(
-                                name,
-                                Listing {
-                                    path,
-                                    state,
-                                    mentions,
-                                },
-                            );
+                            found.insert(name, listing.clone());
                         }
                     }
                 }
@@ -374,7 +359,7 @@ impl Survey<'_> {
         found.into_iter().collect()
     }
 
-    fn from_files(&self, manager: Manager, name: &str, listing: &Listing) -> Result<Unit> {
+    fn unit_from_files(&self, manager: Manager, name: &str, listing: &Listing) -> Result<Unit> {
         let names = Names {
             unit: name.to_owned(),
             ..self.names.clone()
@@ -388,7 +373,6 @@ impl Survey<'_> {
         }
         let mut unit = from_entries(&entries, &names);
         unit.manager = Some(manager);
-        unit.unit_file_state.clone_from(&listing.state);
         unit.fragment_path.clone_from(&listing.path);
         unit.drop_in_paths = drop_ins;
         narrow_environment(self.app, &mut unit);
@@ -406,8 +390,14 @@ fn mentions(files: &BTreeMap<String, Listing>, name: &str) -> bool {
         .is_none_or(|listing| listing.mentions)
 }
 
-fn enabled(state: &str) -> bool {
-    matches!(state, "enabled" | "enabled-runtime")
+/// Whether a link stands for another unit, or for none: an alias is the unit that it leads to, and
+/// a masked unit runs nothing.
+fn is_another(path: &Path, name: &str) -> bool {
+    std::fs::read_link(path).is_ok_and(|target| {
+        let leads_to = target.file_name().and_then(|name| name.to_str());
+        let same = leads_to == Some(name) || leads_to == files::template(name).as_deref();
+        target == Path::new("/dev/null") || !same
+    })
 }
 
 fn contains(bytes: &[u8], word: &[u8]) -> bool {
@@ -425,7 +415,8 @@ fn contains(bytes: &[u8], word: &[u8]) -> bool {
     false
 }
 
-fn folders_ending(root: &Path, suffix: &str) -> Vec<PathBuf> {
+/// What in a folder has a name that ends so; nothing if there is no such folder.
+fn ending(root: &Path, suffix: &str) -> Vec<PathBuf> {
     let Ok(listing) = std::fs::read_dir(root) else {
         return Vec::new();
     };
@@ -649,7 +640,9 @@ impl Properties {
         unit.timeout_stop_usec = self.may("TimeoutStopUSec");
         unit.n_restarts = self.may("NRestarts");
         unit.environment = self.may("Environment");
-        unit.working_directory = self.may::<String>("WorkingDirectory").into();
+        // A folder that may be missing is shown with a `!` before it.
+        let folder: String = self.may("WorkingDirectory");
+        unit.working_directory = folder.trim_start_matches('!').into();
         unit.user = self.may("User");
         unit.kill_mode = self.may("KillMode");
         let commands: Vec<ExecCommand> = self.may("ExecStart");
