@@ -384,7 +384,8 @@ fn profiles(look: &Look) -> BTreeMap<&str, &str> {
 
 /// Restarts that will be owed once the homes are written, and those that were and still are: one for
 /// each life that serves such a home. A life that ended owes nothing.
-fn debts(look: &Look, owed: &[Owed], run_id: &str) -> Vec<Debt> {
+#[must_use]
+pub fn debts(look: &Look, owed: &[Owed], run_id: &str) -> Vec<Debt> {
     let mut debts = Vec::new();
     for planned in &look.plan.runtimes {
         let Some(process) = &planned.runtime.process else {
@@ -444,7 +445,8 @@ fn look_up_config(home: &crate::plan::PlannedHome) -> Option<String> {
 }
 
 /// Why nothing may be changed at all, if so.
-fn refusal(look: &Look) -> Option<&'static str> {
+#[must_use]
+pub fn refusal(look: &Look) -> Option<&'static str> {
     if is_blind(look) {
         return Some("no home was found although runtimes run: the inventory cannot be right");
     }
@@ -505,18 +507,21 @@ fn runtime_row(
     )
 }
 
+/// What a receipt says is owed.
+#[must_use]
+pub fn owed_of(receipt: &Receipt) -> Vec<Owed> {
+    let owed = receipt.debts.iter().map(|debt| Owed {
+        incarnation: debt.incarnation.clone(),
+        home: debt.home.clone(),
+        sha256: debt.sha256.clone(),
+        written: debt.written,
+    });
+    owed.collect()
+}
+
 /// Takes the inventory again and settles every row by what runs now.
-fn close(session: &Session, first: &Look, outcomes: &[Outcome], receipt: &mut Receipt) {
-    let owed: Vec<Owed> = receipt
-        .debts
-        .iter()
-        .map(|debt| Owed {
-            incarnation: debt.incarnation.clone(),
-            home: debt.home.clone(),
-            sha256: debt.sha256.clone(),
-            written: debt.written,
-        })
-        .collect();
+pub fn close(session: &Session, first: &Look, outcomes: &[Outcome], receipt: &mut Receipt) {
+    let owed = owed_of(receipt);
     let second = match look(session, &owed, true) {
         Ok(second) => second,
         Err(error) => {

@@ -13,8 +13,8 @@ use super::journal::Journal;
 use super::look::{Look, home_target, owner};
 use crate::error::Result;
 use crate::helper;
-use crate::migrate::{FileChange, HomeOutcome};
 use crate::migrate::home::{Commit, Committed, Fetch, Fetched};
+use crate::migrate::{FileChange, HomeOutcome};
 use crate::plan::PlannedHome;
 use crate::plan::decide::Step;
 use crate::receipt::{HomeRow, Receipt};
@@ -167,12 +167,15 @@ fn snapshot(
             };
             if is_whole(home, &fetched) {
                 let scope = journal.scope(&home.home);
+                let from = home.evaluation.from.as_ref().map(ToString::to_string);
                 for planned in &home.evaluation.files {
                     // One that is not there yet stands in the pack as that.
                     let file = fetched.files.iter().find(|file| file.path == planned.path);
                     pack.add(Copied {
                         home: &fetched.id,
                         scope: &scope,
+                        folder: &home.home.path,
+                        version: from.as_deref(),
                         path: &planned.path,
                         bytes: file.map(|file| file.bytes.as_slice()),
                         sha256_after: &planned.sha256_after,
@@ -225,7 +228,9 @@ fn is_whole(home: &PlannedHome, fetched: &Fetched) -> bool {
         let found = fetched.files.iter().find(|found| found.path == file.path);
         found.map(|found| crate::migrate::sha256(&found.bytes)) == file.sha256_before
     };
-    fetched.error.is_none() && fetched.files.len() <= planned.len() && planned.iter().all(is_as_planned)
+    fetched.error.is_none()
+        && fetched.files.len() <= planned.len()
+        && planned.iter().all(is_as_planned)
 }
 
 /// Lets each owner write its homes, side by side.
@@ -284,7 +289,7 @@ fn commit(session: &Session, pending: &BTreeMap<u32, Vec<&PlannedHome>>, receipt
 }
 
 /// From here on the restarts that the written homes call for are owed.
-fn mark_written(receipt: &mut Receipt) {
+pub fn mark_written(receipt: &mut Receipt) {
     let written: BTreeSet<_> = receipt
         .homes
         .iter()
@@ -296,13 +301,15 @@ fn mark_written(receipt: &mut Receipt) {
     }
 }
 
-fn end(receipt: &mut Receipt, id: &str, outcome: HomeOutcome, reason: &str) {
+/// Says in a home's row what became of it.
+pub fn end(receipt: &mut Receipt, id: &str, outcome: HomeOutcome, reason: &str) {
     if let Some(row) = receipt.homes.iter_mut().find(|row| row.id == id) {
         settle(row, outcome, reason);
     }
 }
 
-fn settle(row: &mut HomeRow, outcome: HomeOutcome, reason: &str) {
+/// Says in a row what became of its home; one that was not written lists no change.
+pub fn settle(row: &mut HomeRow, outcome: HomeOutcome, reason: &str) {
     row.outcome = outcome;
     row.done = true;
     row.reason = screen::text(reason);

@@ -172,6 +172,28 @@ impl Session {
         })
     }
 
+    /// The same session for these homes alone.
+    #[must_use]
+    pub fn narrowed(&self, homes: Vec<PathBuf>) -> Self {
+        Self {
+            world: self.world.clone(),
+            ui: self.ui.again(),
+            app: self.app.clone(),
+            config: self.config.clone(),
+            places: self.places.clone(),
+            state: self.state.clone(),
+            table: self.table.clone(),
+            site_steps: self.site_steps.clone(),
+            users: self.users.clone(),
+            wishes: self.wishes.clone(),
+            request_id: self.request_id.clone(),
+            only_homes: homes,
+            only_profiles: self.only_profiles.clone(),
+            argv_flags: self.argv_flags.clone(),
+            ..*self
+        }
+    }
+
     /// What the inventory looks at.
     #[must_use]
     pub fn scope(&self) -> Scope {

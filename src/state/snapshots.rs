@@ -12,7 +12,7 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufWriter, Read as _, Seek as _, SeekFrom, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
@@ -37,6 +37,12 @@ pub struct Entry {
     /// The scope that it belongs to, by name: nobody else may read it.
     #[serde(default)]
     pub scope: String,
+    /// The home's folder.
+    #[serde(default)]
+    pub folder: PathBuf,
+    /// The home's version, as read.
+    #[serde(default)]
+    pub version: Option<String>,
     /// The file, relative to the home.
     pub path: String,
     /// Where its bytes start in the pack.
@@ -69,6 +75,10 @@ pub struct Copied<'a> {
     pub home: &'a str,
     /// The scope that it belongs to.
     pub scope: &'a Scope,
+    /// The home's folder.
+    pub folder: &'a Path,
+    /// The home's version, as read.
+    pub version: Option<&'a str>,
     /// The file, relative to the home.
     pub path: &'a str,
     /// What it holds; `None` where there is no such file yet.
@@ -241,6 +251,8 @@ impl Pack {
         self.entries.push(Entry {
             home: file.home.to_owned(),
             scope: file.scope.name(),
+            folder: file.folder.to_path_buf(),
+            version: file.version.map(str::to_owned),
             path: file.path.to_owned(),
             offset: self.written,
             length,
@@ -302,7 +314,6 @@ impl Pack {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
     use std::time::Duration;
 
     fn state(dir: &Path) -> (World, State, Lock) {
@@ -323,6 +334,8 @@ mod tests {
             pack.add(Copied {
                 home,
                 scope: &scope,
+                folder: Path::new("/h"),
+                version: Some("1"),
                 path,
                 bytes,
                 sha256_after: "",
