@@ -30,6 +30,9 @@ const MESSAGE_LIMIT: u32 = 32 << 20;
 /// A helper that needs more address space than this is under attack.
 const MEMORY_LIMIT: u64 = 2 << 30;
 
+/// A helper whose channel was closed has this long to end.
+const END_LIMIT: Duration = Duration::from_secs(2);
+
 /// How many descriptors a helper may have open.
 const DESCRIPTOR_LIMIT: u64 = 256;
 
@@ -219,11 +222,28 @@ impl<T: Task> Session<T> {
 
 impl<T> Drop for Session<T> {
     fn drop(&mut self) {
-        // The helper's own end of work is the closed channel; the kill only cuts a hung one short.
+        // The closed channel ends a helper; only one that hangs is ended by a signal.
         let _ = self.channel.shutdown(std::net::Shutdown::Both);
-        let _ = self.child.kill();
+        if !ends_by_itself(&self.child) {
+            let _ = self.child.kill();
+        }
         let _ = self.child.wait();
     }
+}
+
+/// Whether a child ends within [`END_LIMIT`]. It is not reaped yet, so its id is still its own.
+fn ends_by_itself(child: &Child) -> bool {
+    let pid = rustix::process::Pid::from_child(child);
+    let Ok(pidfd) = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()) else {
+        return false;
+    };
+    // pidfd_open(2): the descriptor is readable when the process has ended.
+    let mut ended = [rustix::event::PollFd::new(
+        &pidfd,
+        rustix::event::PollFlags::IN,
+    )];
+    let limit = rustix::event::Timespec::try_from(END_LIMIT).ok();
+    rustix::event::poll(&mut ended, limit.as_ref()).is_ok_and(|count| count > 0)
 }
 
 /// Reads with one deadline over all of a message, however slowly its bytes arrive.

@@ -4,6 +4,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::disallowed_methods,
+    clippy::print_stderr,
     missing_docs,
     reason = "tests"
 )]

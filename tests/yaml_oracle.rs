@@ -1,5 +1,5 @@
 //! Compares what is read and written here with the loaders that the application uses: PyYAML's
-//! `SafeLoader` and `CSafeLoader`, and ruamel.yaml in 1.1 mode, each in its own Python environment.
+//! `SafeLoader` and `CSafeLoader`, ruamel.yaml in 1.1 mode, and python-dotenv, in Python environments.
 //!
 //! `UPDATE_ORACLE_019` and `UPDATE_ORACLE_NEWEST` name the folders of virtual environments with PyYAML and
 //! with ruamel.yaml; without them the test says that it was skipped. `UPDATE_ORACLE_CASES` (5,000) is the
@@ -41,6 +41,11 @@ def typed(v):
 if kind == "pyyaml":
     import yaml
     loaders = {"SafeLoader": lambda t: yaml.load(t, yaml.SafeLoader), "CSafeLoader": lambda t: yaml.load(t, yaml.CSafeLoader)}
+elif kind == "dotenv":
+    import io, logging
+    logging.disable(logging.CRITICAL)
+    from dotenv import dotenv_values
+    loaders = {"dotenv": lambda t: dict(dotenv_values(stream=io.StringIO(t, newline=""), interpolate=False))}
 else:
     from ruamel.yaml import YAML
     warnings.warn = lambda *a, **k: None
@@ -400,6 +405,90 @@ fn edited_documents_mean_to_the_loaders_what_the_edits_mean() {
     }
     eprintln!("refused edits: {refused:#?}");
     compare("edited documents", &cases, false);
+}
+
+#[test]
+fn env_files_are_read_and_edited_as_python_dotenv_reads_them() {
+    let mut rng = rng(5);
+    let pieces = [
+        "A",
+        "B",
+        "LLM_MODEL",
+        "=",
+        "=",
+        " = ",
+        "=",
+        "\n",
+        "\n",
+        "\r\n",
+        "#",
+        " # c",
+        "'",
+        "\"",
+        "\\",
+        "\\'",
+        "\\n",
+        " ",
+        "x",
+        "gpt-4",
+        "export ",
+        "${A}",
+        "\t",
+        "é",
+        "\u{a0}",
+    ];
+    let mut cases = Vec::new();
+    for _ in 0..number("UPDATE_ORACLE_CASES", 5_000) {
+        let text: String = (0..rng.below(24))
+            .map(|_| rng.pick(&pieces.iter().map(|piece| *piece).collect::<Vec<_>>()))
+            .collect();
+        let mut document = document::parse(Format::Env, text.as_bytes()).expect("UTF-8");
+        cases.push(Case {
+            text: text.clone(),
+            ours: Ok(document.value().clone()),
+        });
+        let value = Value::from(documents::AWKWARD[rng.below(documents::AWKWARD.len())]);
+        let path = document::Path::from([*rng.pick(&[&"A", &"B", &"LLM_MODEL", &"NEW"])]);
+        let edit = if rng.chance(75) {
+            document::Edit::Set { path, value }
+        } else {
+            document::Edit::Remove { path }
+        };
+        if document.edit(&edit).is_ok() {
+            let after = String::from_utf8(document.bytes().to_vec()).expect("UTF-8");
+            cases.push(Case {
+                text: after,
+                ours: Ok(document.value().clone()),
+            });
+        }
+    }
+    let Some(answers) = ask("UPDATE_ORACLE_019", "dotenv", &cases) else {
+        eprintln!("SKIPPED: .env files: UPDATE_ORACLE_019 names no virtual environment");
+        return;
+    };
+    let wrong: Vec<String> = cases
+        .iter()
+        .zip(&answers)
+        .filter(|(case, answer)| {
+            !same(
+                case.ours.as_ref().expect("read"),
+                &answer["dotenv"]["ok"],
+                false,
+            )
+        })
+        .map(|(case, answer)| format!("{:?}\n   ours {:?}\n   its  {answer}", case.text, case.ours))
+        .collect();
+    eprintln!(".env files: {} cases, {} wrong", cases.len(), wrong.len());
+    assert!(
+        wrong.is_empty(),
+        "{}",
+        wrong
+            .iter()
+            .take(20)
+            .cloned()
+            .collect::<Vec<_>>()
+            .join("\n")
+    );
 }
 
 #[test]

@@ -26,6 +26,8 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use crate::world::fail_point;
+
 /// How the name of a replacement in the making begins.
 const PREFIX: &str = ".fleet-update-";
 
@@ -796,8 +798,14 @@ impl<'f> Temporary<'f> {
     }
 
     fn fill(&self, bytes: &[u8]) -> Result<(), WriteError> {
+        let (first, second) = bytes.split_at(bytes.len() / 2);
+        fail_point("home-file.created");
         (&self.file)
-            .write_all(bytes)
+            .write_all(first)
+            .and_then(|()| {
+                fail_point("home-file.half-written");
+                (&self.file).write_all(second)
+            })
             .map_err(|source| WriteError::Io {
                 path: self.path.to_owned(),
                 tried: "write beside",
@@ -853,7 +861,10 @@ impl<'f> Temporary<'f> {
     }
 
     fn sync(&self) -> Result<(), WriteError> {
-        rustix::fs::fsync(&self.file).map_err(self.system("sync the replacement of"))
+        fail_point("home-file.written");
+        rustix::fs::fsync(&self.file).map_err(self.system("sync the replacement of"))?;
+        fail_point("home-file.synced");
+        Ok(())
     }
 
     /// Takes the place of what has that name.
@@ -861,7 +872,10 @@ impl<'f> Temporary<'f> {
         rustix::fs::renameat(self.folder, &self.name, self.folder, name)
             .map_err(self.system("replace"))?;
         self.is_named.set(true);
-        rustix::fs::fsync(self.folder).map_err(self.system("sync the folder of"))
+        fail_point("home-file.renamed");
+        rustix::fs::fsync(self.folder).map_err(self.system("sync the folder of"))?;
+        fail_point("home-file.durable");
+        Ok(())
     }
 
     /// Takes a name that nothing has.

@@ -284,7 +284,7 @@ impl<'a> Assembly<'a> {
                     .find(|other| other.process.incarnation.pid == above.pid)
             })
             .filter(same)
-            .last()
+            .next_back()
             .unwrap_or(one);
         let incarnation = &top.process.incarnation;
         format!(
@@ -338,10 +338,14 @@ impl<'a> Assembly<'a> {
             Supervisor::Systemd { scope, unit } => self.units.get(&(*scope, unit.clone())).cloned(),
             _ => None,
         };
-        let encloses_us = members
+        let is_ancestor = members
             .iter()
-            .any(|(_, one)| self.scan.ourselves.contains(&one.process.incarnation.pid))
-            || self.shares_unit(&supervisor);
+            .any(|(_, one)| self.scan.ourselves.contains(&one.process.incarnation.pid));
+        // A unit's stop reaches what is in its control group, and a descendant may have left it.
+        let encloses_us = match &supervisor {
+            Supervisor::Systemd { .. } => self.shares_unit(&supervisor),
+            _ => is_ancestor,
+        };
         Runtime {
             id,
             kind: main.recognised.kind.clone(),
@@ -357,6 +361,7 @@ impl<'a> Assembly<'a> {
             unreadable,
             foreign_namespace: main.foreign,
             encloses_us,
+            is_ancestor,
         }
     }
 
@@ -464,6 +469,7 @@ impl<'a> Assembly<'a> {
                 unreadable: self.failed.get(&key).cloned().into_iter().collect(),
                 foreign_namespace: false,
                 encloses_us: false,
+                is_ancestor: false,
             });
         }
         slots
@@ -541,6 +547,7 @@ impl<'a> Assembly<'a> {
                 self_report: None,
                 unreadable: Vec::new(),
                 encloses_us: false,
+                is_ancestor: false,
             });
         }
         found.into_values().collect()

@@ -364,8 +364,11 @@ pub struct Runtime {
     pub unreadable: Vec<String>,
     /// Other pid or mount namespace than ours, where that could be read.
     pub foreign_namespace: bool,
-    /// Whether it is this process or an ancestor of it, or shares its control group.
+    /// Whether this process is in its control group, or is below it where it has no unit.
     pub encloses_us: bool,
+    /// Whether this process descends from it.
+    #[serde(default)]
+    pub is_ancestor: bool,
 }
 
 /// Who keeps a runtime running.

@@ -97,6 +97,7 @@ pub fn runtime(pid: u32) -> Runtime {
         unreadable: Vec::new(),
         foreign_namespace: false,
         encloses_us: false,
+        is_ancestor: false,
     }
 }
 

@@ -282,6 +282,18 @@ impl Plan {
             .any(|planned| matches!(planned.step, Step::Wait(_)))
     }
 
+    /// Whether a runtime is left alone only because this run was started from inside it, and leaving
+    /// it would help: the main process of a unit is ended wherever it is.
+    #[must_use]
+    pub fn is_enclosed(&self, pid: u32) -> bool {
+        self.runtimes.iter().any(|planned| {
+            let main_pid = planned.runtime.unit.as_ref().map(|unit| unit.main_pid);
+            planned.runtime.encloses_us
+                && main_pid.is_some_and(|main_pid| main_pid != pid)
+                && matches!(&planned.step, Step::Settled(decision) if decision.outcome == decide::RuntimeOutcome::Deferred)
+        })
+    }
+
     /// Whether a run would change something.
     #[must_use]
     pub fn changes_something(&self) -> bool {
@@ -295,13 +307,16 @@ impl Plan {
     /// The runtimes to restart, in two waves: one of each install and kind, then the rest.
     #[must_use]
     pub fn waves(&self) -> (Vec<usize>, Vec<usize>) {
-        let mut seen = BTreeSet::new();
-        (0..self.runtimes.len())
+        let mut acts: Vec<usize> = (0..self.runtimes.len())
             .filter(|index| matches!(self.runtimes[*index].step, Step::Act(_)))
-            .partition(|index| {
-                let runtime = &self.runtimes[*index].runtime;
-                seen.insert((runtime.install.clone(), runtime.kind.clone()))
-            })
+            .collect();
+        // What this run was started from goes last: our own reader may end with it.
+        acts.sort_by_key(|index| self.runtimes[*index].runtime.is_ancestor);
+        let mut seen = BTreeSet::new();
+        acts.into_iter().partition(|index| {
+            let runtime = &self.runtimes[*index].runtime;
+            seen.insert((runtime.install.clone(), runtime.kind.clone()))
+        })
     }
 
     /// The homes to migrate.

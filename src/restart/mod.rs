@@ -18,6 +18,7 @@ use crate::helper::Task;
 use crate::world::World;
 
 pub mod command;
+pub mod escape;
 mod rows;
 mod scene;
 pub mod signal;
@@ -111,6 +112,12 @@ pub enum Call {
     },
 }
 
+impl Default for Call {
+    fn default() -> Self {
+        Self::Nothing { why: String::new() }
+    }
+}
+
 /// A job on the unit that we did not queue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForeignJob {
@@ -133,8 +140,8 @@ pub struct Drained {
     pub waited_ms: u64,
 }
 
-/// Raw facts of one restart; the judgement is `verify`'s.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// Raw facts of one restart; the judgement is `verify`'s. By default nothing was done and nothing seen.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Observation {
     /// What was done.
     pub call: Call,

@@ -11,7 +11,8 @@ use rustix::process::{Pid, PidfdFlags, Signal};
 
 use super::{Call, Observation, Order, Progress, SignalName};
 use crate::error::Result;
-use crate::fleet::{Incarnation, Phase, Process, SelfReport, Unit, procfs, runtimes, selfreport};
+use crate::fleet::{Incarnation, Phase, Process, SelfReport, procfs, runtimes, selfreport};
+use crate::world::fail_point;
 
 /// How long a control socket may take while a restart is watched.
 const SOCKET_LIMIT: Duration = Duration::from_millis(500);
@@ -63,10 +64,10 @@ impl Life {
 
     /// Sends it a signal.
     pub(super) fn signal(&self, name: SignalName) -> std::io::Result<()> {
-        Ok(rustix::process::pidfd_send_signal(
-            &self.pidfd,
-            number(name),
-        )?)
+        fail_point("restart.before-signal");
+        rustix::process::pidfd_send_signal(&self.pidfd, number(name))?;
+        fail_point("restart.signalled");
+        Ok(())
     }
 }
 
@@ -153,23 +154,7 @@ pub(super) fn unreached(error: &str, message: String) -> Observation {
             error: error.to_owned(),
             message,
         },
-        job_result: None,
-        foreign_jobs: Vec::new(),
-        stop_seen: false,
-        drain: None,
-        unit_before: Unit::default(),
-        unit_after: None,
-        unit_error: None,
-        invocations: Vec::new(),
-        flapping: false,
-        old_alive: None,
-        successors: Vec::new(),
-        survivors: Vec::new(),
-        self_after: None,
-        settled_ms: 0,
-        waited_ms: 0,
-        at_limit: false,
-        notes: Vec::new(),
+        ..Observation::default()
     }
 }
 

@@ -85,10 +85,9 @@ impl<'a> Watch<'a> {
         tell: &'a mut dyn FnMut(Progress) -> Result<()>,
     ) -> Result<Self, Box<Observation>> {
         let clock = Clock::start(order.deadline, tell);
-        let nothing = |why: String| {
-            let mut observation = scene::unreached("", String::new());
-            observation.call = Call::Nothing { why };
-            observation
+        let nothing = |why: String| Observation {
+            call: Call::Nothing { why },
+            ..Observation::default()
         };
         let Some(incarnation) = &order.expected.incarnation else {
             return Err(Box::new(nothing("there is no process".into())));
@@ -119,7 +118,7 @@ impl<'a> Watch<'a> {
             old,
             before: Vec::new(),
             account_home,
-            seen: scene::unreached("", String::new()),
+            seen: Observation::default(),
         };
         watch.before = watch.of_kind();
         Ok(watch)

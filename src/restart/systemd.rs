@@ -12,15 +12,16 @@
 //! Never `RestartUnit` (starts what was stopped), `replace` (cancels an operator's stop), `reload` (proves
 //! nothing), `reset-failed`, or SIGKILL. `done` is not success: the answer is what was seen afterwards.
 
+mod watch;
+
 use std::time::{Duration, Instant};
 
-use zbus::{OwnedObjectPath, OwnedVariant};
+use zbus::OwnedObjectPath;
 
 use super::scene::{self, Clock, Life, Settling, Steady, left, millis};
-use super::{Call, Drained, ForeignJob, Observation, Order, Progress};
+use super::{Call, Drained, Observation, Order, Progress};
 use crate::error::{Error, Result};
-use crate::fleet::units::bus::{self, Bus, Reach, Signal, Trouble};
-use crate::fleet::units::{self, files};
+use crate::fleet::units::bus::{self, Bus, Reach, Trouble};
 use crate::fleet::{Manager, Phase, Process, SelfReport, Unit, procfs};
 
 /// How long a call may take; a stopped manager costs no more than this.
@@ -75,7 +76,7 @@ pub fn restart(order: &Order, tell: &mut dyn FnMut(Progress) -> Result<()>) -> R
         jobs: Vec::new(),
         helpers: Vec::new(),
         cgroup: String::new(),
-        seen: scene::unreached("", String::new()),
+        seen: Observation::default(),
         last: Unit::default(),
     };
     match acting.run() {
@@ -597,201 +598,5 @@ impl Acting<'_> {
             self.clock.tell("settle", agents)?;
             self.bus.wait(LOOK.min(left(until)))?;
         }
-    }
-
-    /// Reads the unit, and takes in what was told meanwhile.
-    fn read(&mut self) -> Result<(), Halt> {
-        let mut unit = units::read(&mut self.bus, &self.object)?;
-        units::narrow_environment(&self.order.app, &mut unit);
-        self.collect()?;
-        let known = self.seen.invocations.last().map(String::as_str);
-        let known = known.unwrap_or_else(|| self.old_invocation());
-        let is_new = !unit.invocation_id.is_empty() && unit.invocation_id != known;
-        // The first look has nothing to compare with.
-        if !self.seen.unit_before.name.is_empty() {
-            let respawned = unit.n_restarts > self.last.n_restarts;
-            let had_new_life = !self.seen.invocations.is_empty();
-            if had_new_life && (unit.sub_state.starts_with("auto-restart") || (is_new && respawned))
-            {
-                self.seen.flapping = true;
-            }
-            if is_new {
-                self.seen.invocations.push(unit.invocation_id.clone());
-            }
-        }
-        if !unit.control_group.is_empty() {
-            self.cgroup.clone_from(&unit.control_group);
-        }
-        self.last = unit;
-        Ok(())
-    }
-
-    /// Takes in what the manager told.
-    fn collect(&mut self) -> Result<(), Halt> {
-        for signal in self.bus.told() {
-            match signal {
-                Signal::JobNew { id, path, unit } if unit == self.order.unit => {
-                    self.know_job(id, &path);
-                }
-                Signal::JobRemoved {
-                    id,
-                    path,
-                    unit,
-                    result,
-                } if unit == self.order.unit => {
-                    self.know_job(id, &path);
-                    if let Some(job) = self.jobs.iter_mut().find(|job| job.path == path) {
-                        job.result = Some(result);
-                    }
-                }
-                Signal::UnitNew(unit) if self.is_helper(&unit) => self.helpers.push(unit),
-                Signal::UnitRemoved(unit) => self.helpers.retain(|helper| *helper != unit),
-                Signal::JobNew { .. }
-                | Signal::JobRemoved { .. }
-                | Signal::UnitNew(_)
-                | Signal::Changed
-                | Signal::OwnerChanged => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// A runtime may restart itself through a service of its own while it drains; what tells such a
-    /// service is that it is named after the unit and after the process that ends (evidence: B2).
-    fn is_helper(&self, unit: &str) -> bool {
-        let Some(incarnation) = &self.order.expected.incarnation else {
-            return false;
-        };
-        let pid = incarnation.pid.to_string();
-        files::stem(unit)
-            .strip_prefix(files::stem(&self.order.unit))
-            .is_some_and(|rest| rest.split(['-', '@', '_', '.']).any(|word| word == pid))
-    }
-
-    /// Remembers a job of somebody else, and of what type it is while it can be asked.
-    fn know_job(&mut self, id: u32, path: &str) {
-        if self.jobs.iter().any(|job| job.path == path) {
-            return;
-        }
-        let body = (JOB, "JobType");
-        let job_type: Result<OwnedVariant, Trouble> = self.bus.call(path, PROPERTIES, "Get", &body);
-        let job_type = job_type
-            .ok()
-            .and_then(|value| String::try_from(value).ok())
-            .unwrap_or_default();
-        self.seen.stop_seen |= job_type == "stop";
-        self.jobs.push(Job {
-            id,
-            path: path.to_owned(),
-            job_type,
-            result: None,
-            ours: false,
-        });
-    }
-
-    /// Remembers that a job is ours.
-    fn own(&mut self, path: &str) {
-        let id = path.rsplit('/').next().and_then(|id| id.parse().ok());
-        self.jobs.push(Job {
-            id: id.unwrap_or_default(),
-            path: path.to_owned(),
-            job_type: String::new(),
-            result: None,
-            ours: true,
-        });
-    }
-
-    fn result_of(&self, path: &str) -> Option<String> {
-        let job = self.jobs.iter().find(|job| job.path == path)?;
-        job.result.clone()
-    }
-
-    /// A job of somebody else that was over before its type could be asked was a stop if it is done,
-    /// the unit is down, and no start was tried since: a start checks the unit's conditions first.
-    fn recognise_stop(&mut self) {
-        let untyped = self.jobs.iter().any(|job| {
-            !job.ours && job.job_type.is_empty() && job.result.as_deref() == Some("done")
-        });
-        let before = &self.seen.unit_before;
-        let unstarted = self.last.condition_timestamp_monotonic
-            == before.condition_timestamp_monotonic
-            && self.last.inactive_exit_monotonic == before.inactive_exit_monotonic;
-        let down = matches!(self.last.active_state.as_str(), "inactive" | "failed");
-        if untyped && unstarted && down && !self.seen.stop_seen {
-            self.seen.stop_seen = true;
-            self.note("a short job of somebody else left it down: a stop".into());
-        }
-    }
-
-    fn is_over(&self) -> bool {
-        self.life
-            .as_ref()
-            .is_some_and(|life| life.is_over().unwrap_or(false))
-    }
-
-    /// The processes of the order's kind in the unit's control group.
-    fn running(&mut self) -> Vec<Process> {
-        if self.cgroup.is_empty() {
-            return Vec::new();
-        }
-        let pids = match procfs::in_cgroup(&self.cgroup) {
-            Ok(pids) => pids,
-            Err(error) => {
-                self.note(format!("{}: {error}", self.cgroup));
-                return Vec::new();
-            }
-        };
-        let mut found = Vec::new();
-        for pid in pids {
-            match scene::of_kind(self.order, pid) {
-                Ok(process) => found.extend(process),
-                Err(reason) => self.note(reason),
-            }
-        }
-        found
-    }
-
-    fn note(&mut self, note: String) {
-        if !self.seen.notes.contains(&note) {
-            self.seen.notes.push(note);
-        }
-    }
-
-    fn finish(mut self) -> Observation {
-        if !self.object.is_empty() && self.seen.unit_error.is_none() {
-            match self.read() {
-                Ok(()) => self.seen.unit_after = Some(self.last.clone()),
-                Err(Halt::Manager(trouble)) => self.seen.unit_error = Some(trouble.to_string()),
-                Err(Halt::Told(error)) => self.seen.unit_error = Some(error.to_string()),
-            }
-        }
-        self.recognise_stop();
-        let (survivors, successors) = scene::split(self.running(), &self.before);
-        let reports = scene::reports(self.order);
-        self.seen.self_after = scene::report_of(&reports, &successors)
-            .or(reports.first())
-            .cloned();
-        self.seen.old_alive = match (&self.life, &self.order.expected.incarnation) {
-            (Some(life), _) => life.is_over().ok().map(|over| !over),
-            (None, Some(incarnation)) => match procfs::start_ticks(incarnation.pid) {
-                Ok(start) => Some(start == Some(incarnation.start_ticks)),
-                Err(_) => None,
-            },
-            (None, None) => Some(false),
-        };
-        self.seen.successors = successors;
-        self.seen.survivors = survivors;
-        self.seen.foreign_jobs = self
-            .jobs
-            .into_iter()
-            .filter(|job| !job.ours)
-            .map(|job| ForeignJob {
-                job: job.path,
-                job_type: job.job_type,
-                result: job.result,
-            })
-            .collect();
-        self.seen.waited_ms = self.clock.waited_ms();
-        self.seen
     }
 }

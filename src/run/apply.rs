@@ -25,8 +25,10 @@ use crate::receipt::text::{Style, render};
 use crate::receipt::{
     Debt, Host, Invoker, Receipt, RuntimeRow, SCHEMA, Tool, Verdict, VerdictOutcome, rows,
 };
+use crate::restart::escape;
 use crate::state::{Lock, receipts};
 use crate::verify::reconcile::{Outcome, Settled, reconcile};
+use crate::world::fail_point;
 use crate::{screen, world};
 
 /// Does the whole run.
@@ -98,11 +100,12 @@ fn apply(run: &mut Run<'_>) -> Result<u8> {
     let session = run.session;
     let (history, owed) = owed(session)?;
     session.ui.tell("inventory");
-    let first = look_until_settled(session, &owed)?;
+    let (first, moved) = look_from_outside(session, &owed)?;
     let mut receipt = open(session, &first, run.journal.run());
-    receipt.notes.extend(history);
+    receipt.notes.extend(history.into_iter().chain(moved));
     receipt.debts = debts(&first, &owed, run.journal.run());
     run.identify(&mut receipt)?;
+    fail_point("run.planned");
     if let Some(refusal) = refusal(&first) {
         return run.refuse(&first, receipt, refusal);
     }
@@ -114,8 +117,10 @@ fn apply(run: &mut Run<'_>) -> Result<u8> {
     run.write(&receipt)?;
 
     let outcomes = run.restart(&first, &mut receipt);
+    fail_point("run.before-verify");
     session.ui.tell("verify");
     close(session, &first, &outcomes, &mut receipt);
+    fail_point("run.verified");
     drop(locks);
     run.finish(receipt)
 }
@@ -223,6 +228,30 @@ impl restarts::Record for Recorder<'_, '_> {
         fill_runtimes(self.run.session, self.receipt, self.look, outcomes);
         // The closing write reports what this one could not.
         let _ = self.run.write(self.receipt);
+    }
+}
+
+/// Looks at the fleet; where this run was started from inside a runtime that it would restart, it first
+/// moves out of that runtime's control group, which the restart empties.
+///
+/// # Errors
+/// When the machine cannot be looked at.
+pub fn look_from_outside(session: &Session, owed: &[Owed]) -> Result<(Look, Option<String>)> {
+    let first = look_until_settled(session, owed)?;
+    if !first.plan.is_enclosed(session.world.pid) {
+        return Ok((first, None));
+    }
+    match escape::leave(&session.world) {
+        Ok(group) => {
+            let note = format!("this run was started from inside a runtime, and moved to {group}");
+            Ok((look_until_settled(session, owed)?, Some(note)))
+        }
+        Err(error) => Ok((
+            first,
+            Some(format!(
+                "this run cannot leave the runtime that it was started from: {error}"
+            )),
+        )),
     }
 }
 

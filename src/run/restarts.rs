@@ -180,7 +180,15 @@ fn job(session: &Session, look: &Look, index: usize) -> Option<Job> {
         .installs
         .iter()
         .find(|install| Some(&install.id) == runtime.install.as_ref())
-        .map(|install| (install.clone(), owner(session, install.uid)));
+        .map(|install| {
+            // Root looks as the owner; anybody else can only look as itself.
+            let looker = if session.world.is_root() {
+                owner(session, install.uid)
+            } else {
+                session.world.account.clone()
+            };
+            (install.clone(), looker)
+        });
     let homes = look
         .plan
         .homes
@@ -188,7 +196,11 @@ fn job(session: &Session, look: &Look, index: usize) -> Option<Job> {
         .filter(|home| runtime.homes.contains(&home.home.id))
         .map(|home| home.home.path.clone())
         .collect();
-    let row = planned.mechanism.clone()?;
+    let mut row = planned.mechanism.clone()?;
+    if runtime.is_ancestor {
+        // It would finish its work only after us: we may be that work.
+        row.drain = None;
+    }
     let limit = budget(&row, runtime.unit.as_ref()).min(session.left());
     let profile = look
         .plan

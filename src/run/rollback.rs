@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::apply::{self, Run};
-use super::look::{Look, home_target, look, look_until_settled, owner};
+use super::look::{Look, home_target, look, owner};
 use super::{Session, journal, migrate};
 use crate::error::{Error, Kind, Result};
 use crate::helper;
@@ -61,9 +61,9 @@ fn roll_back(run: &mut Run<'_>, of_run: &str, entries: &[Entry]) -> Result<u8> {
     let session = run.session;
     let (history, owed) = apply::owed(session)?;
     session.ui.tell("inventory");
-    let first = look_until_settled(session, &owed)?;
+    let (first, moved) = apply::look_from_outside(session, &owed)?;
     let mut receipt = apply::open(session, &first, run.journal.run());
-    receipt.notes.extend(history);
+    receipt.notes.extend(history.into_iter().chain(moved));
     receipt.notes.push(format!(
         "rollback of run {of_run}; databases are never rolled back: what a newer release wrote into them stays"
     ));

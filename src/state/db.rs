@@ -64,6 +64,7 @@ impl Store {
         let is_new = make_file(&path)?;
         check_file(world, &path)?;
         if is_new {
+            fail_point("database.made");
             super::sync_dir(dir)?;
         }
         let connection = connect(&path).map_err(unavailable)?;

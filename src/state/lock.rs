@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Kind, Result};
 use crate::helper::{self, Task};
 use crate::screen;
-use crate::world::{self, World};
+use crate::world::{self, World, fail_point};
 
 /// flock(2) has no time limit of its own, so a wait looks this often.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -77,6 +77,7 @@ impl Lock {
             }
             std::thread::sleep(LOOK_EVERY.min(deadline.saturating_duration_since(Instant::now())));
         }
+        fail_point("lock.taken");
         let holder = Holder {
             pid: world.pid,
             since: world::timestamp(),
@@ -88,6 +89,7 @@ impl Lock {
             .rewind()
             .and_then(|()| file.set_len(0))
             .and_then(|()| file.write_all(&text));
+        fail_point("lock.signed");
         Ok(Self { file })
     }
 

@@ -2,7 +2,9 @@
 //!
 //! A point has a name. `FLEET_UPDATE_FAIL_LOG` names a file that gets a line for each one that is
 //! reached; `FLEET_UPDATE_FAIL=name` kills the process at that point, `name#3` when it is reached for the
-//! third time, `#40` at the fortieth point whatever its name. The plan is read once.
+//! third time, `#40` at the fortieth point whatever its name. With `FLEET_UPDATE_FAIL_BY=stop` the process is
+//! stopped instead, so that a test can do something at that point and let it go on. `FLEET_UPDATE_CLOCK_BACK=N` sets
+//! the clock that we see back by N seconds. The plan is read once.
 
 #![expect(
     clippy::disallowed_methods,
@@ -54,4 +56,14 @@ pub fn reached(name: &str) {
             std::thread::park();
         }
     }
+}
+
+/// The clock as the test wants it.
+pub fn shifted(now: std::time::Duration) -> std::time::Duration {
+    static BACK: OnceLock<u64> = OnceLock::new();
+    let back = BACK.get_or_init(|| {
+        let text = std::env::var("FLEET_UPDATE_CLOCK_BACK").unwrap_or_default();
+        text.parse().unwrap_or(0)
+    });
+    now.saturating_sub(std::time::Duration::from_secs(*back))
 }

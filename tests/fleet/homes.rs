@@ -82,9 +82,13 @@ fn each_of_five_ways_to_start_a_gateway_gives_the_home_that_it_really_serves() {
                 );
             }
             let plan = Update::new(&fleet, &["plan", "--json"]).run().receipt();
+            // A sticky profile may have been another one when the gateway started: without a word
+            // of its own its home is not known, and nothing else would be right to say.
+            let known = !silent || way.sticky.is_none();
+            let expected: &[&str] = if known { &[way.home] } else { &[] };
             assert_eq!(
                 homes_of(&plan, &process),
-                [way.home],
+                expected,
                 "way {number}, {} {}: {}",
                 way.environment,
                 way.arguments,

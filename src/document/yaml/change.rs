@@ -157,7 +157,7 @@ impl Changer<'_> {
             Place::Empty => (0, 0),
             Place::Missing(holder, depth) => match self.child_column(holder) {
                 Some(column) if !self.is_inherited(depth) => (column, depth),
-                _ => return self.copy_value(source, value),
+                _ => return self.copy_value(source, from, value),
             },
         };
         let is_flow = matches!(
@@ -165,7 +165,7 @@ impl Changer<'_> {
             Kind::Map(true, _) | Kind::Seq(true, _)
         );
         if is_flow {
-            return self.copy_value(source, value);
+            return self.copy_value(source, from, value);
         }
         let keys = &self.path.0[depth..];
         let Some((last, parents)) = keys.split_last() else {
@@ -189,14 +189,20 @@ impl Changer<'_> {
     }
 
     /// Writes the value of another place, which must hold no comment and no alias.
-    fn copy_value(&self, source: Spot, value: &Value) -> Changed {
-        let (start, end) = self.child(source.holder, source.position);
+    fn copy_value(&self, source: Spot, from: &Path, value: &Value) -> Changed {
         let tree = self.find.tree;
-        let has_comment = !tree
-            .comments_in(&(start..self.find.lines.end(end)))
-            .is_empty()
-            && tree.is_block(source.holder)
-            || !tree.comments_in(&(start..end)).is_empty();
+        let end = tree.nodes[source.id].range.end;
+        let removal = Changer {
+            find: self.find,
+            layout: self.layout,
+            before: self.before,
+            after: self.after,
+            path: from,
+        };
+        let has_comment = removal
+            .remove()?
+            .iter()
+            .any(|gone| !tree.comments_in(&gone.range).is_empty());
         let has_alias = tree.nodes[source.id..]
             .iter()
             .take_while(|node| node.range.start < end)

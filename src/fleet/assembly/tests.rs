@@ -557,5 +557,16 @@ fn a_runtime_that_we_run_inside_of_says_so() {
     assert_eq!(enclosing(&inventory(all)), [true, false]);
     let mut all = gathered(vec![outer, other], Surveyed::default());
     all.scan.ourselves = vec![7, BASE + 101];
-    assert_eq!(enclosing(&inventory(all)), [false, true]);
+    let found = inventory(all);
+    assert_eq!(
+        enclosing(&found),
+        [false, false],
+        "a descendant may have left the group"
+    );
+    let ancestors: Vec<bool> = found
+        .runtimes
+        .iter()
+        .map(|runtime| runtime.is_ancestor)
+        .collect();
+    assert_eq!(ancestors, [false, true]);
 }

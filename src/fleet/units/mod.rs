@@ -3,10 +3,10 @@
 //! [`survey`] lists, and asks in full only about units that a recognised process was found in or
 //! whose files name the application's program; a unit that nobody loaded is read from its files,
 //! because asking for it would load it, and everybody who watches the manager would see that.
-//! [`Properties`] is how one reply becomes a [`Unit`]; `restart/systemd` reads with it too.
+//! [`read`] is how one reply becomes a [`Unit`]; `restart/systemd` reads with it too.
 //! Nothing here changes, loads or judges a unit.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -18,11 +18,14 @@ use self::files::Names;
 use super::runtimes::{self, Recognised};
 use super::{Manager, Unit};
 use crate::app::App;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::world;
 
 pub mod bus;
 pub mod files;
+mod properties;
+
+pub use properties::read;
 
 /// The standard interface that all properties of an object are read with.
 const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
@@ -122,6 +125,28 @@ pub fn survey(
         .map_err(|trouble| trouble.into_error(&who))
 }
 
+/// Whether everything that a unit hangs on is active: what stops takes those along that are bound to
+/// it, that require it or are part of it (systemd.unit(5)).
+fn dependencies_active(bus: &mut Bus, unit: &Unit) -> Result<bool, Trouble> {
+    let names: BTreeSet<&str> = [&unit.binds_to, &unit.requires, &unit.part_of]
+        .into_iter()
+        .flatten()
+        .map(String::as_str)
+        .collect();
+    let any: &[&str] = &[];
+    let patterns: Vec<&str> = names.iter().copied().collect();
+    // No pattern would mean every unit.
+    if patterns.is_empty() {
+        return Ok(true);
+    }
+    let listed: Vec<Listed> = bus.manage("ListUnitsByPatterns", &(any, patterns))?;
+    Ok(names.iter().all(|name| {
+        listed
+            .iter()
+            .any(|other| other.0 == *name && other.3 == "active")
+    }))
+}
+
 struct Survey<'a> {
     app: &'a App,
     names: Names,
@@ -179,6 +204,12 @@ impl Survey<'_> {
             }
         }
         units.extend(self.unloaded(bus, &files, &loaded)?);
+        for unit in units
+            .iter_mut()
+            .filter(|unit| unit.active_state == "failed")
+        {
+            unit.dependencies_active = dependencies_active(bus, unit)?;
+        }
         units.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(UnitsFound {
             units,
@@ -562,120 +593,4 @@ fn truth(value: &str) -> bool {
 
 fn manager_property(bus: &mut Bus, name: &str) -> Result<OwnedVariant, Trouble> {
     bus.call(bus::MANAGER_PATH, PROPERTIES, "Get", &(bus::MANAGER, name))
-}
-
-/// Reads a loaded unit whole, in one reply: two would be torn (the state of before a restart with
-/// the process of after it). The empty interface name asks for all interfaces of the object.
-///
-/// # Errors
-/// When the manager does not answer, or answers without what every unit has.
-pub fn read(bus: &mut Bus, object: &str) -> Result<Unit, Trouble> {
-    let reply: HashMap<String, OwnedVariant> = bus.call(object, PROPERTIES, "GetAll", &"")?;
-    let mut unit = Properties(reply)
-        .unit()
-        .map_err(|error| Trouble::Lost(error.to_string()))?;
-    unit.manager = Some(bus.manager());
-    Ok(unit)
-}
-
-/// One command of `ExecStart`: path, words, and when and how it ran.
-type ExecCommand = (String, Vec<String>, bool, u64, u64, u64, u64, u32, i32, i32);
-
-/// The properties of one object.
-#[derive(Debug)]
-struct Properties(HashMap<String, OwnedVariant>);
-
-impl Properties {
-    fn unit(mut self) -> Result<Unit> {
-        let name = self.must("Id")?;
-        let mut unit = Unit {
-            loaded: true,
-            load_state: self.must("LoadState")?,
-            active_state: self.must("ActiveState")?,
-            sub_state: self.must("SubState")?,
-            name,
-            ..Unit::default()
-        };
-        let invocation: Vec<u8> = self.must("InvocationID")?;
-        unit.invocation_id = invocation.iter().fold(String::new(), |mut text, byte| {
-            text.push_str(&format!("{byte:02x}"));
-            text
-        });
-        let (id, path): (u32, OwnedObjectPath) = self.must("Job")?;
-        unit.job_id = id;
-        unit.job_path = path.to_string();
-        unit.unit_file_state = self.may("UnitFileState");
-        unit.fragment_path = self.may::<String>("FragmentPath").into();
-        unit.drop_in_paths = self.paths("DropInPaths");
-        unit.need_daemon_reload = self.may("NeedDaemonReload");
-        unit.condition_result = self.may("ConditionResult");
-        unit.condition_timestamp_monotonic = self.may("ConditionTimestampMonotonic");
-        unit.active_enter_monotonic = self.may("ActiveEnterTimestampMonotonic");
-        unit.active_exit_monotonic = self.may("ActiveExitTimestampMonotonic");
-        unit.inactive_exit_monotonic = self.may("InactiveExitTimestampMonotonic");
-        unit.binds_to = self.may("BindsTo");
-        unit.requires = self.may("Requires");
-        unit.part_of = self.may("PartOf");
-        unit.refuse_manual_start = self.may("RefuseManualStart");
-        unit.refuse_manual_stop = self.may("RefuseManualStop");
-        if unit.name.ends_with(".service") {
-            // Units that could not be loaded have no service properties worth anything, but they
-            // have them all: a reply without the main process is no reply.
-            unit.main_pid = self.must("MainPID")?;
-            self.service(&mut unit);
-        }
-        Ok(unit)
-    }
-
-    fn service(&mut self, unit: &mut Unit) {
-        unit.control_group = self.may("ControlGroup");
-        unit.result = self.may("Result");
-        unit.exec_main_code = self.may("ExecMainCode");
-        unit.exec_main_status = self.may("ExecMainStatus");
-        unit.exec_main_start_usec = self.may("ExecMainStartTimestamp");
-        unit.service_type = self.may("Type");
-        unit.restart = self.may("Restart");
-        unit.restart_usec = self.may("RestartUSec");
-        unit.timeout_start_usec = self.may("TimeoutStartUSec");
-        unit.timeout_stop_usec = self.may("TimeoutStopUSec");
-        unit.n_restarts = self.may("NRestarts");
-        unit.environment = self.may("Environment");
-        // A folder that may be missing is shown with a `!` before it.
-        let folder: String = self.may("WorkingDirectory");
-        unit.working_directory = folder.trim_start_matches('!').into();
-        unit.user = self.may("User");
-        unit.kill_mode = self.may("KillMode");
-        let commands: Vec<ExecCommand> = self.may("ExecStart");
-        unit.exec_start = commands
-            .into_iter()
-            .map(|command| {
-                // The path says what runs; with `@` the first word is only what it is called.
-                let words = command.1.into_iter().skip(1);
-                std::iter::once(command.0).chain(words).collect()
-            })
-            .collect();
-        let files: Vec<(String, bool)> = self.may("EnvironmentFiles");
-        unit.environment_files = files.into_iter().map(|(path, _)| path.into()).collect();
-        let (statuses, _signals): (Vec<i32>, Vec<i32>) = self.may("RestartPreventExitStatus");
-        unit.restart_prevent_status = statuses;
-    }
-
-    fn take<T: TryFrom<OwnedVariant>>(&mut self, name: &str) -> Option<T> {
-        self.0.remove(name).and_then(|value| value.try_into().ok())
-    }
-
-    /// A property that every unit has: without it nothing may be concluded.
-    fn must<T: TryFrom<OwnedVariant>>(&mut self, name: &str) -> Result<T> {
-        self.take(name)
-            .ok_or_else(|| Error::new(Kind::Protocol, format!("a unit was shown without {name}")))
-    }
-
-    fn may<T: TryFrom<OwnedVariant> + Default>(&mut self, name: &str) -> T {
-        self.take(name).unwrap_or_default()
-    }
-
-    fn paths(&mut self, name: &str) -> Vec<PathBuf> {
-        let names: Vec<String> = self.may(name);
-        names.into_iter().map(PathBuf::from).collect()
-    }
 }
