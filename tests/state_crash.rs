@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -41,7 +41,7 @@ match = { manager = ["external", "nobody", "scope", "system", "user", "unknown"]
 action = "signal"
 drain = { signal = "USR1", limit = "10s" }
 settle = "100ms"
-settle-silent = "100ms"
+settle_silent = "100ms"
 instruction = "end process {pid}"
 "#;
 
@@ -78,7 +78,7 @@ impl Fleet {
     fn new() -> Self {
         let mut fleet =
             Self::without_runtimes(PROFILES.iter().map(|profile| (*profile).to_owned()));
-        let script = fleet.venv().join("bin").join(&app().command.scripts[0]);
+        let script = fleet.venv().join("bin/python");
         fs::hard_link(program(), &script)
             .or_else(|_| fs::copy(program(), &script).map(|_| ()))
             .expect("room");
@@ -98,25 +98,36 @@ impl Fleet {
             .expect("a folder");
         let fleet = Self {
             homes: profiles
-                .map(|profile| folder.path().join("root").join(profile))
+                .map(|profile| home(folder.path(), &profile))
                 .collect(),
             folder,
             runtimes: Vec::new(),
         };
         let app = app();
-        let checkout = fleet.checkout();
-        let package = checkout.join(&app.code.package);
-        for dir in [
-            fleet.venv().join("bin"),
-            package.clone(),
-            checkout.join(".git/logs"),
-        ] {
+        let package = fleet.site().join(&app.code.package);
+        let distribution = app.code.distributions.first().expect("it has a name");
+        let metadata = fleet.site().join(format!(
+            "{}-0.0.0.dist-info",
+            distribution.replace('-', "_")
+        ));
+        for dir in [fleet.venv().join("bin"), package.clone(), metadata.clone()] {
             fs::create_dir_all(dir).expect("room");
         }
-        fs::write(package.join("__init__.py"), "").expect("room");
-        fs::write(fleet.venv().join("pyvenv.cfg"), "home = /usr/bin\n").expect("room");
-        fs::write(checkout.join(".git/HEAD"), "ref: refs/heads/main\n").expect("room");
-        fs::write(checkout.join(".git/logs/HEAD"), "").expect("room");
+        for (path, text) in [
+            (package.join("__init__.py"), String::new()),
+            (
+                metadata.join("METADATA"),
+                format!("Metadata-Version: 2.1\nName: {distribution}\nVersion: 0.0.0\n"),
+            ),
+            (metadata.join("RECORD"), String::new()),
+            (metadata.join("INSTALLER"), "pip\n".into()),
+            (
+                fleet.venv().join("pyvenv.cfg"),
+                "home = /usr/bin\nversion = 3.11.0\n".into(),
+            ),
+        ] {
+            fs::write(path, text).expect("room");
+        }
         fleet.expect_version(Catalog::load(&app, &[]).expect("whole").newest());
         for home in &fleet.homes {
             fs::create_dir_all(home).expect("room");
@@ -128,38 +139,17 @@ impl Fleet {
     /// Makes the code expect a version.
     fn expect_version(&self, version: u32) {
         let app = app();
-        let text = app
-            .code
-            .version_pattern
-            .replace(r"\s*", " ")
-            .replace("([0-9]+)", &version.to_string());
-        let file = app
-            .code
-            .version_files
-            .first()
-            .map_or("version.py", String::as_str);
-        fs::write(
-            self.checkout().join(&app.code.package).join(file),
-            format!("{{{text}}}\n"),
-        )
-        .expect("room");
-    }
-
-    fn checkout(&self) -> PathBuf {
-        self.folder
-            .path()
-            .join("root")
-            .join(app().code.checkout.as_deref().unwrap_or("checkout"))
+        let text = format!("DEFAULTS = {{\"{}\": {version}}}\n", app.config.version);
+        let file = app.code.version_files.first().expect("it has one");
+        fs::write(self.site().join(&app.code.package).join(file), text).expect("room");
     }
 
     fn venv(&self) -> PathBuf {
-        self.checkout().join(
-            app()
-                .code
-                .checkout_venvs
-                .first()
-                .map_or("venv", String::as_str),
-        )
+        self.folder.path().join("venv")
+    }
+
+    fn site(&self) -> PathBuf {
+        self.venv().join("lib/python3.11/site-packages")
     }
 
     fn state(&self) -> PathBuf {
@@ -207,13 +197,17 @@ impl Fleet {
         self.spawn(task, vars).wait().expect("a child ends")
     }
 
+    /// What the children said, and how the rows of the latest receipt stand.
     fn said(&self) -> String {
-        let receipt =
-            fs::read_to_string(self.state().join("receipts/latest.json")).unwrap_or_default();
-        format!(
-            "{}\n{receipt}",
-            fs::read_to_string(self.folder.path().join("stderr")).unwrap_or_default()
-        )
+        let mut said = fs::read_to_string(self.folder.path().join("stderr")).unwrap_or_default();
+        let text = fs::read(self.state().join("receipts/latest.json")).unwrap_or_default();
+        let receipt: Value = serde_json::from_slice(&text).unwrap_or_default();
+        for rows in ["homes", "runtimes", "collectors"] {
+            for row in receipt[rows].as_array().into_iter().flatten() {
+                said.push_str(&format!("{rows}: {} {}\n", row["outcome"], row["reason"]));
+            }
+        }
+        said
     }
 
     fn configs(&self) -> Vec<String> {
@@ -363,7 +357,8 @@ impl Drop for Fleet {
 fn stand_in(script: &Path, home: &Path) -> Child {
     let app = app();
     Command::new(script)
-        .arg0(script)
+        .arg("-m")
+        .arg(&app.command.modules[0])
         .args(&app.runtimes[0].subcommand)
         .env_clear()
         .env(STAND_IN, home)
@@ -437,11 +432,18 @@ fn session(folder: &Path, count: usize) -> Session {
         table: Table::load(None, &[("test".into(), MECHANISMS.into())]).expect("valid"),
         site_steps: Vec::new(),
         users,
-        only_homes: names
-            .iter()
-            .map(|name| folder.join("root").join(name))
-            .collect(),
+        only_homes: names.iter().map(|name| home(folder, name)).collect(),
         ..session
+    }
+}
+
+/// The folder of a profile; the root home has no name.
+fn home(folder: &Path, profile: &str) -> PathBuf {
+    let root = folder.join("root");
+    if profile.is_empty() {
+        root
+    } else {
+        root.join(profile)
     }
 }
 
