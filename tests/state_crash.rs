@@ -8,7 +8,7 @@
 #![allow(clippy::print_stdout, reason = "counts are part of the result")]
 #![allow(clippy::exit, reason = "a child ends as a run ends")]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
@@ -179,6 +179,7 @@ impl Fleet {
             .env("CRASH_CHILD", task)
             .env("CRASH_FOLDER", self.folder.path())
             .env("CRASH_HOMES", self.homes.len().to_string())
+            .envs(self.runtimes.is_empty().then_some(("CRASH_TO", "50")))
             .envs(vars.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -403,6 +404,7 @@ fn session(folder: &Path, count: usize) -> Session {
         ("CRASH_REQUEST", "--request-id"),
         ("CRASH_PATIENCE", "--lock-timeout"),
         ("CRASH_RESTART", "--restart"),
+        ("CRASH_TO", "--to"),
     ] {
         if let Ok(value) = std::env::var(variable) {
             line.extend([flag.to_owned(), value]);
@@ -457,28 +459,83 @@ fn many(count: usize) -> Vec<String> {
 fn whole_run() -> &'static (String, Vec<String>) {
     static RUN: OnceLock<(String, Vec<String>)> = OnceLock::new();
     RUN.get_or_init(|| {
-        let fleet = Fleet::new();
-        let log = fleet.folder.path().join("points");
-        let vars = [
-            ("FLEET_UPDATE_FAIL_LOG", log.to_str().expect("a path")),
-            ("CRASH_REQUEST", "deploy-1"),
-        ];
-        let status = fleet.run("apply", &vars);
-        assert_eq!(status.code(), Some(0), "{}", fleet.said());
-        assert_eq!(fleet.starts(), [2, 2, 2], "{}", fleet.said());
-        let configs = fleet.configs();
-        assert_ne!(configs[0], CONFIG);
-        let points = fs::read_to_string(&log)
-            .expect("a log")
-            .lines()
-            .map(str::to_owned)
-            .collect();
-        // A second run changes nothing, and says so.
-        assert_eq!(fleet.run("apply", &[]).code(), Some(0), "{}", fleet.said());
-        assert_eq!(fleet.starts(), [2, 2, 2]);
-        assert_eq!(fleet.configs(), configs);
-        (configs[0].clone(), points)
+        let folder = tempfile::tempdir().expect("a folder");
+        let told = folder.path().join("told");
+        let isolated_already = std::env::var_os("CRASH_ISOLATED").is_some();
+        if isolated_already {
+            return one_whole_run();
+        }
+        isolated(
+            "a_whole_run",
+            &[("CRASH_WHOLE", told.to_str().expect("a path"))],
+        );
+        serde_json::from_slice(&fs::read(&told).expect("told")).expect("JSON")
     })
+}
+
+/// Not a test by itself: the run that the others compare with.
+#[test]
+fn a_whole_run() {
+    if let Some(told) = std::env::var_os("CRASH_WHOLE") {
+        fs::write(told, serde_json::to_vec(&one_whole_run()).expect("JSON")).expect("room");
+    }
+}
+
+fn one_whole_run() -> (String, Vec<String>) {
+    let fleet = Fleet::new();
+    let log = fleet.folder.path().join("points");
+    let vars = [
+        ("FLEET_UPDATE_FAIL_LOG", log.to_str().expect("a path")),
+        ("CRASH_REQUEST", "deploy-1"),
+    ];
+    let status = fleet.run("apply", &vars);
+    assert_eq!(status.code(), Some(0), "{}", fleet.said());
+    assert_eq!(fleet.starts(), [2, 2, 2], "{}", fleet.said());
+    let configs = fleet.configs();
+    assert_ne!(configs[0], CONFIG);
+    let points = fs::read_to_string(&log)
+        .expect("a log")
+        .lines()
+        .map(str::to_owned)
+        .collect();
+    // A second run changes nothing, and says so.
+    assert_eq!(fleet.run("apply", &[]).code(), Some(0), "{}", fleet.said());
+    assert_eq!(fleet.starts(), [2, 2, 2]);
+    assert_eq!(fleet.configs(), configs);
+    (configs[0].clone(), points)
+}
+
+/// Runs the test `name` again in a process table of its own, where no other fleet of this machine is seen; `true` there.
+/// `vars` say which part of it.
+fn isolated(name: &str, vars: &[(&str, &str)]) -> bool {
+    if std::env::var_os("CRASH_ISOLATED").is_some() {
+        return true;
+    }
+    // The shell is process 1 there, and takes in what is orphaned.
+    let output = Command::new("unshare")
+        .args(["--pid", "--fork", "--mount", "--mount-proc"])
+        .args(if rustix::process::geteuid().is_root() {
+            &[][..]
+        } else {
+            &["--map-root-user"]
+        })
+        .args(["--", "sh", "-c", "\"$@\"; exit $?", "sh"])
+        .arg(std::env::current_exe().expect("ourselves"))
+        .args(["--exact", name, "--nocapture", "--test-threads=1"])
+        .env("CRASH_ISOLATED", "1")
+        .envs(vars.iter().copied())
+        .stdin(Stdio::null())
+        .output()
+        .expect("unshare(1)");
+    let (out, err) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    for line in out.lines().filter(|line| line.starts_with("= ")) {
+        println!("{line}");
+    }
+    assert!(output.status.success(), "{name} {vars:?}:\n{out}\n{err}");
+    false
 }
 
 fn is_long() -> bool {
@@ -532,105 +589,150 @@ fn killed_at_any_point_the_next_run_finishes_what_was_owed_and_repeats_nothing()
     }
     let step = if is_long() { 1 } else { 6 };
     let kills: Vec<_> = kills.into_iter().step_by(step).collect();
-    let total = kills.len();
-    let reached = AtomicUsize::new(0);
+    println!("{} kills", kills.len());
     side_by_side(kills, |(point, nth)| {
-        let fleet = Fleet::new();
-        let plan = format!("{point}#{nth}");
-        let status = fleet.run(
-            "apply",
-            &[("FLEET_UPDATE_FAIL", &plan), ("CRASH_REQUEST", "deploy-1")],
+        isolated(
+            "one_kill_at_a_point",
+            &[
+                ("CRASH_POINT", &format!("{point}#{nth}")),
+                ("CRASH_AFTER", after),
+            ],
         );
-        // How often a receipt is written, and so a late passage, depends on the waves; a first one is always there.
-        assert!(
-            status.signal() == Some(9) || nth > 1,
-            "{plan} was not reached: {}",
-            fleet.said()
-        );
-        reached.fetch_add(usize::from(status.signal() == Some(9)), Ordering::SeqCst);
-        fleet.check_whole(after, &plan);
-        fleet.check_converges(after, &plan);
-        if status.signal() == Some(9) {
-            // The request is answered now or was then; asking again does nothing twice.
-            let again = fleet.run("apply", &[("CRASH_REQUEST", "deploy-1")]);
-            assert_eq!(again.code(), Some(0), "{plan}: {}", fleet.said());
-            assert_eq!(fleet.starts(), [2, 2, 2], "{plan}");
-        }
     });
-    println!(
-        "{} of {total} planned kills reached",
-        reached.load(Ordering::SeqCst)
+}
+
+/// Not a test by itself: one kill of the test above, in a process table of its own.
+#[test]
+fn one_kill_at_a_point() {
+    let Ok(plan) = std::env::var("CRASH_POINT") else {
+        return;
+    };
+    let after = std::env::var("CRASH_AFTER").expect("told");
+    let fleet = Fleet::new();
+    let status = fleet.run(
+        "apply",
+        &[("FLEET_UPDATE_FAIL", &plan), ("CRASH_REQUEST", "deploy-1")],
     );
+    let is_killed = status.signal() == Some(9);
+    // How often a receipt is written, and so a late passage, depends on the waves; a first one is always there.
+    assert!(
+        is_killed || !plan.ends_with("#1"),
+        "{plan} was not reached: {}",
+        fleet.said()
+    );
+    fleet.check_whole(&after, &plan);
+    fleet.check_converges(&after, &plan);
+    if is_killed {
+        // The request is answered now or was then; asking again does nothing twice.
+        let again = fleet.run("apply", &[("CRASH_REQUEST", "deploy-1")]);
+        assert_eq!(again.code(), Some(0), "{plan}: {}", fleet.said());
+        assert_eq!(fleet.starts(), [2, 2, 2], "{plan}");
+    }
 }
 
 #[test]
 fn killed_at_random_moments_the_next_run_finishes_what_was_owed_and_repeats_nothing() {
     let (after, _) = whole_run();
-    let rounds = if is_long() { 500 } else { 12 };
-    let took = {
-        let fleet = Fleet::new();
-        let start = Instant::now();
-        assert_eq!(fleet.run("apply", &[]).code(), Some(0), "{}", fleet.said());
-        start.elapsed()
-    };
-    let seed = std::time::SystemTime::now()
+    let rounds: usize = if is_long() { 500 } else { 10 };
+    let mut random = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
-        .map_or(1, |time| time.subsec_nanos());
-    println!("seed {seed}");
+        .map_or(1, |time| u64::from(time.subsec_nanos()) | 1);
+    println!("seed {random}");
+    // Shares of a run's usual time, in thousandths: xorshift is random enough for moments.
+    let shares: Vec<u64> = (0..rounds)
+        .map(|_| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            random % 950
+        })
+        .collect();
     let stages: Mutex<BTreeMap<String, usize>> = Mutex::default();
-    let inside = AtomicUsize::new(0);
-    side_by_side((0..rounds).collect(), |round: u32| {
+    side_by_side(shares, |share| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let told = folder.path().join("stage");
+        let vars = [
+            ("CRASH_SHARE", share.to_string()),
+            ("CRASH_AFTER", after.clone()),
+            ("CRASH_TOLD", told.display().to_string()),
+        ];
+        let vars: Vec<(&str, &str)> = vars
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
+        isolated("one_kill_at_a_moment", &vars);
+        let stage = fs::read_to_string(&told).expect("a stage");
+        *stages.lock().expect("no panic").entry(stage).or_default() += 1;
+    });
+    let stages = stages.into_inner().expect("no panic");
+    let inside = rounds - stages.get("over").copied().unwrap_or(0);
+    println!("{inside} of {rounds} kills inside the run: {stages:?}");
+    assert!(inside * 10 >= rounds * 9, "{inside} of {rounds}");
+    if is_long() {
+        for stage in ["inventory", "snapshot", "migrate", "restart", "verify"] {
+            assert!(stages.contains_key(stage), "{stage} was never hit");
+        }
+    }
+}
+
+/// Not a test by itself: one kill of the test above.
+#[test]
+fn one_kill_at_a_moment() {
+    let Ok(share) = std::env::var("CRASH_SHARE") else {
+        return;
+    };
+    let share: u32 = share.parse().expect("a number");
+    let after = std::env::var("CRASH_AFTER").expect("told");
+    // How long a run takes depends on what else the machine does, so it is measured right before.
+    let took = {
         let fleet = Fleet::new();
         let log = fleet.folder.path().join("points");
         let mut child = fleet.spawn(
             "apply",
             &[("FLEET_UPDATE_FAIL_LOG", log.to_str().expect("a path"))],
         );
-        // The moment counts from the first point: before it nothing has been done.
-        let start = Instant::now();
-        while !log.exists() && start.elapsed() < Duration::from_secs(20) {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        let random = u64::from(
-            seed.wrapping_mul(2_654_435_761)
-                .wrapping_add(round.wrapping_mul(40_503 * 65_537)),
+        let start = await_file(&log);
+        assert_eq!(
+            child.wait().expect("ours").code(),
+            Some(0),
+            "{}",
+            fleet.said()
         );
-        let share = took.as_micros() as u64 * 9 / 10;
-        std::thread::sleep(
-            Duration::from_micros(random.wrapping_mul(6_364_136_223_846_793_005) >> 20)
-                .min(Duration::from_micros(random % share)),
-        );
-        let _ = child.kill();
-        let status = child.wait().expect("ours");
-        let points = fs::read_to_string(&log).unwrap_or_default();
-        if status.signal() == Some(9) && !points.is_empty() {
-            inside.fetch_add(1, Ordering::SeqCst);
-            let stage = stage(&points);
-            *stages
-                .lock()
-                .expect("no panic")
-                .entry(stage.into())
-                .or_default() += 1;
-        }
-        let why = format!(
-            "round {round}, after {}",
-            points.lines().last().unwrap_or("nothing")
-        );
-        fleet.check_whole(after, &why);
-        fleet.check_converges(after, &why);
-    });
-    let inside = inside.load(Ordering::SeqCst);
-    println!(
-        "{inside} of {rounds} kills inside the run: {:?}",
-        stages.lock().expect("no panic")
+        start.elapsed()
+    };
+    let fleet = Fleet::new();
+    let log = fleet.folder.path().join("points");
+    let mut child = fleet.spawn(
+        "apply",
+        &[("FLEET_UPDATE_FAIL_LOG", log.to_str().expect("a path"))],
     );
-    assert!(inside * 10 >= rounds as usize * 9, "{inside} of {rounds}");
-    if is_long() {
-        let hit: BTreeSet<String> = stages.lock().expect("no panic").keys().cloned().collect();
-        for stage in ["inventory", "snapshot", "migrate", "restart", "verify"] {
-            assert!(hit.contains(stage), "{stage} was never hit");
-        }
+    // The moment counts from the first point: before it nothing has been done.
+    let start = await_file(&log);
+    std::thread::sleep((took * share / 1000).saturating_sub(start.elapsed()));
+    let _ = child.kill();
+    let status = child.wait().expect("ours");
+    let points = fs::read_to_string(&log).unwrap_or_default();
+    let stage = if status.signal() == Some(9) {
+        stage(&points)
+    } else {
+        "over"
+    };
+    let why = format!(
+        "{share} thousandths, after {}",
+        points.lines().last().unwrap_or("nothing")
+    );
+    fleet.check_whole(&after, &why);
+    fleet.check_converges(&after, &why);
+    fs::write(std::env::var_os("CRASH_TOLD").expect("told"), stage).expect("room");
+}
+
+fn await_file(path: &Path) -> Instant {
+    let start = Instant::now();
+    while !path.exists() {
+        assert!(start.elapsed() < Duration::from_secs(60), "it never began");
+        std::thread::sleep(Duration::from_millis(1));
     }
+    Instant::now()
 }
 
 /// Which stage a run was in, by the points that it passed.
@@ -653,6 +755,12 @@ fn stage(points: &str) -> &'static str {
 
 #[test]
 fn of_thirty_two_invocations_at_once_one_runs_and_the_others_wait_or_end_with_75() {
+    if !isolated(
+        "of_thirty_two_invocations_at_once_one_runs_and_the_others_wait_or_end_with_75",
+        &[],
+    ) {
+        return;
+    }
     for (patience, allowed) in [("0s", &[0, 75][..]), ("120s", &[0][..])] {
         let fleet = Fleet::new();
         let mut children: Vec<Child> = (0..32)
@@ -682,6 +790,12 @@ fn of_thirty_two_invocations_at_once_one_runs_and_the_others_wait_or_end_with_75
 
 #[test]
 fn sixteen_identical_requests_make_one_run_and_all_get_its_receipt() {
+    if !isolated(
+        "sixteen_identical_requests_make_one_run_and_all_get_its_receipt",
+        &[],
+    ) {
+        return;
+    }
     let fleet = Fleet::new();
     let vars = [("CRASH_PATIENCE", "120s"), ("CRASH_REQUEST", "deploy-9")];
     let mut children: Vec<Child> = (0..16).map(|_| fleet.spawn("apply", &vars)).collect();
@@ -708,6 +822,12 @@ fn sixteen_identical_requests_make_one_run_and_all_get_its_receipt() {
 
 #[test]
 fn a_rollback_puts_back_the_exact_bytes_restarts_what_serves_them_and_is_itself_a_run() {
+    if !isolated(
+        "a_rollback_puts_back_the_exact_bytes_restarts_what_serves_them_and_is_itself_a_run",
+        &[],
+    ) {
+        return;
+    }
     let (after, _) = whole_run();
     let fleet = Fleet::new();
     assert_eq!(fleet.run("apply", &[]).code(), Some(0), "{}", fleet.said());
@@ -772,6 +892,12 @@ fn a_rollback_puts_back_the_exact_bytes_restarts_what_serves_them_and_is_itself_
 
 #[test]
 fn after_our_state_was_deleted_a_second_run_changes_nothing() {
+    if !isolated(
+        "after_our_state_was_deleted_a_second_run_changes_nothing",
+        &[],
+    ) {
+        return;
+    }
     let fleet = Fleet::new();
     assert_eq!(fleet.run("apply", &[]).code(), Some(0), "{}", fleet.said());
     let configs = fleet.configs();
@@ -782,6 +908,12 @@ fn after_our_state_was_deleted_a_second_run_changes_nothing() {
 
 #[test]
 fn a_clock_that_was_set_back_loses_nothing_and_repeats_nothing() {
+    if !isolated(
+        "a_clock_that_was_set_back_loses_nothing_and_repeats_nothing",
+        &[],
+    ) {
+        return;
+    }
     let fleet = Fleet::new();
     assert_eq!(fleet.run("apply", &[]).code(), Some(0), "{}", fleet.said());
     for days in [1, 400] {
@@ -805,6 +937,9 @@ fn a_clock_that_was_set_back_loses_nothing_and_repeats_nothing() {
 
 #[test]
 fn a_changed_or_missing_receipt_is_noticed() {
+    if !isolated("a_changed_or_missing_receipt_is_noticed", &[]) {
+        return;
+    }
     let fleet = Fleet::without_runtimes(many(2).into_iter());
     for _ in 0..3 {
         assert_eq!(fleet.run("apply", &[]).code(), Some(0), "{}", fleet.said());
@@ -868,6 +1003,12 @@ impl Drop for Mounted {
 
 #[test]
 fn a_disk_that_fills_up_at_any_stage_leaves_whole_files_and_a_run_that_says_so() {
+    if !isolated(
+        "a_disk_that_fills_up_at_any_stage_leaves_whole_files_and_a_run_that_says_so",
+        &[],
+    ) {
+        return;
+    }
     let (after, _) = whole_run();
     for point in [
         "lock.signed",
@@ -951,6 +1092,12 @@ fn wait_until_stopped(child: &mut Child) -> bool {
 
 #[test]
 fn a_read_only_state_folder_is_an_error_before_anything_is_changed() {
+    if !isolated(
+        "a_read_only_state_folder_is_an_error_before_anything_is_changed",
+        &[],
+    ) {
+        return;
+    }
     let fleet = Fleet::new();
     let Some(_mounted) = Mounted::at(&fleet.state(), "ro,size=1m,mode=0700") else {
         return;
@@ -964,6 +1111,12 @@ fn a_read_only_state_folder_is_an_error_before_anything_is_changed() {
 
 #[test]
 fn a_run_inside_a_run_works_under_the_lock_of_the_outer_one() {
+    if !isolated(
+        "a_run_inside_a_run_works_under_the_lock_of_the_outer_one",
+        &[],
+    ) {
+        return;
+    }
     use fleet_update::state::Lock;
     let fleet = Fleet::without_runtimes(many(1).into_iter());
     let world = World::read().expect("proc");

@@ -73,6 +73,7 @@ pub fn locked(
         session.patience,
     )?;
     session.state.prepare(&session.world, &lock)?;
+    session.state.heal_latest(&lock)?;
     let mut run = Run {
         session,
         lock: &lock,

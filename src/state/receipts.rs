@@ -39,6 +39,26 @@ impl State {
         super::replace("latest", &self.receipts_dir().join("latest.json"), &bytes)
     }
 
+    /// Makes the latest receipt what its run last wrote: a run that was killed between its two files left an older one.
+    ///
+    /// # Errors
+    /// When it cannot be read or written.
+    pub fn heal_latest(&self, _lock: &Lock) -> Result<()> {
+        let path = self.receipts_dir().join("latest.json");
+        let Some(latest) = super::read(&path)? else {
+            return Ok(());
+        };
+        let value: Value = serde_json::from_slice(&latest).unwrap_or_default();
+        let id = value["run_id"].as_str().unwrap_or_default();
+        if super::scope::identifier("run id", id).is_err() {
+            return Ok(());
+        }
+        match super::read(&self.receipt_path(id))? {
+            Some(bytes) if bytes != latest => super::replace("latest", &path, &bytes),
+            _ => Ok(()),
+        }
+    }
+
     /// Removes the oldest receipts past [`KEPT`]. `newest_first` are the runs as the audit chain orders them: a
     /// clock that was set back must not make the newest the oldest.
     ///
