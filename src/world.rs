@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Kind, Result};
 
 #[cfg(feature = "failpoints")]
-mod fail;
+pub mod fail;
 
 /// What this process was started with, and as whom it runs.
 #[derive(Debug, Clone)]

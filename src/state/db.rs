@@ -54,6 +54,8 @@ impl Store {
     /// `Refused` when the folder or file is not ours alone, or a newer release wrote it; `Io` when the
     /// file is not a database, or cannot be written.
     pub fn open(world: &World, dir: &Path) -> Result<Self> {
+        #[cfg(feature = "failpoints")]
+        let _measured = crate::world::fail::Stretch::begin();
         super::make_private_dir(world, dir)?;
         // Two first runs must not both make the schema; the folder itself is locked, so no file is needed.
         let folder = File::open(dir)
@@ -168,6 +170,8 @@ impl Store {
         label: &str,
         work: impl FnOnce(&Transaction<'_>) -> Result<T>,
     ) -> Result<T> {
+        #[cfg(feature = "failpoints")]
+        let _measured = crate::world::fail::Stretch::begin();
         fail_point(format_args!("{label}.begin"));
         let transaction = self
             .connection

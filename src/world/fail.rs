@@ -4,7 +4,8 @@
 //! reached; `FLEET_UPDATE_FAIL=name` kills the process at that point, `name#3` when it is reached for the
 //! third time, `#40` at the fortieth point whatever its name. With `FLEET_UPDATE_FAIL_BY=stop` the process is
 //! stopped instead, so that a test can do something at that point and let it go on. `FLEET_UPDATE_CLOCK_BACK=N` sets
-//! the clock that we see back by N seconds. The plan is read once.
+//! the clock that we see back by N seconds. `FLEET_UPDATE_FAIL_TIME` names a
+//! file that gets the microseconds of each stretch of bookkeeping. The plan is read once.
 
 #![expect(
     clippy::disallowed_methods,
@@ -49,8 +50,12 @@ pub fn reached(name: &str) {
     }
     let is_planned = std::env::var_os("FLEET_UPDATE_FAIL").is_some();
     if is_planned && key == plan.name && count == plan.nth {
-        let _ =
-            rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+        let us = rustix::process::getpid();
+        if std::env::var_os("FLEET_UPDATE_FAIL_BY").is_some() {
+            let _ = rustix::process::kill_process(us, rustix::process::Signal::STOP);
+            return;
+        }
+        let _ = rustix::process::kill_process(us, rustix::process::Signal::KILL);
         // The signal is on its way; nothing may happen before it arrives.
         loop {
             std::thread::park();
@@ -66,4 +71,28 @@ pub fn shifted(now: std::time::Duration) -> std::time::Duration {
         text.parse().unwrap_or(0)
     });
     now.saturating_sub(std::time::Duration::from_secs(*back))
+}
+
+/// A stretch of bookkeeping that is measured.
+#[derive(Debug)]
+pub struct Stretch(std::time::Instant);
+
+impl Stretch {
+    /// Starts it.
+    pub fn begin() -> Self {
+        Self(std::time::Instant::now())
+    }
+}
+
+impl Drop for Stretch {
+    fn drop(&mut self) {
+        static LOG: OnceLock<Option<File>> = OnceLock::new();
+        let log = LOG.get_or_init(|| {
+            let path = std::env::var_os("FLEET_UPDATE_FAIL_TIME")?;
+            OpenOptions::new().append(true).create(true).open(path).ok()
+        });
+        if let Some(mut log) = log.as_ref() {
+            let _ = log.write_all(format!("{}\n", self.0.elapsed().as_micros()).as_bytes());
+        }
+    }
 }
