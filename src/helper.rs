@@ -8,6 +8,11 @@
 //! exact environment, no privileges to gain, limits, and a deadline; what it answers is hostile data
 //! for the parent. The list of tasks that a helper knows stands in `run/helper.rs`.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "this is where helpers are started"
+)]
+
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -89,7 +94,7 @@ pub fn perform<T: Task>(
     }
     let mut session = Session::start(world, account, task, limit)?;
     loop {
-        match session.next()? {
+        match session.listen()? {
             Step::Event(event) => tell(event)?,
             Step::Answer(answer) => return Ok(answer),
         }
@@ -166,7 +171,7 @@ impl<T: Task> Session<T> {
     ///
     /// # Errors
     /// When the deadline passed, the helper ended early, or what it said is not valid.
-    pub fn next(&mut self) -> Result<Step<T::Event, T::Answer>> {
+    pub fn listen(&mut self) -> Result<Step<T::Event, T::Answer>> {
         self.arm()?;
         let mut reader = Bounded {
             channel: &self.channel,
@@ -386,11 +391,10 @@ pub fn serve<T: Task>(world: &World) -> Result<()> {
 /// # Errors
 /// When the socket cannot be read.
 pub fn wait_for_parent() -> Result<()> {
-    let mut byte = [0];
-    match std::io::stdin().read(&mut byte) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(Error::io("the helper lost its parent", error)),
-    }
+    // Nothing more is said to a helper at this point; whatever comes is not kept.
+    std::io::copy(&mut std::io::stdin(), &mut std::io::sink())
+        .map(drop)
+        .map_err(|error| Error::io("the helper lost its parent", error))
 }
 
 fn write_message<M: Serialize>(channel: &mut UnixStream, message: &M) -> std::io::Result<()> {

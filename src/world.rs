@@ -4,6 +4,11 @@
 //! Everything else receives a [`World`], so that a result cannot depend on a variable that some
 //! parent leaked, and tests can say exactly what a command was started with.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "this is where the surroundings are read, and the user database is asked"
+)]
+
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};

@@ -17,16 +17,18 @@ pub fn changed_paths(before: &Value, after: &Value) -> Vec<Path> {
 fn compare(before: &Value, after: &Value, at: &mut Vec<Key>, found: &mut Vec<Path>) {
     match (before, after) {
         (Value::Map(old), Value::Map(new)) => {
-            for (position, (key, value)) in old.iter().enumerate() {
+            let mut next = 0;
+            for (key, value) in old {
                 at.push(key.to_key());
-                match lookup(new, key, position) {
+                match lookup(new, key, &mut next) {
                     Some(now) => compare(value, now, at, found),
                     None => found.push(Path(at.clone())),
                 }
                 at.pop();
             }
-            for (position, (key, _)) in new.iter().enumerate() {
-                if lookup(old, key, position).is_none() {
+            let mut next = 0;
+            for (key, _) in new {
+                if lookup(old, key, &mut next).is_none() {
                     at.push(key.to_key());
                     found.push(Path(at.clone()));
                     at.pop();
@@ -45,15 +47,16 @@ fn compare(before: &Value, after: &Value, at: &mut Vec<Key>, found: &mut Vec<Pat
     }
 }
 
-/// The value under `key`, looked for first where it stood before.
-fn lookup<'v>(entries: &'v [(Value, Value)], key: &Value, position: usize) -> Option<&'v Value> {
-    match entries.get(position) {
-        Some((own, value)) if own == key => Some(value),
-        _ => entries
-            .iter()
-            .find(|(own, _)| own == key)
-            .map(|(_, value)| value),
-    }
+/// The value under `key`, looked for first at `next`, behind the one found before.
+fn lookup<'v>(entries: &'v [(Value, Value)], key: &Value, next: &mut usize) -> Option<&'v Value> {
+    let (before, behind) = entries.split_at((*next).min(entries.len()));
+    let steps = behind
+        .iter()
+        .chain(before)
+        .position(|(own, _)| own == key)?;
+    let place = (before.len() + steps) % entries.len();
+    *next = place + 1;
+    Some(&entries[place].1)
 }
 
 #[cfg(test)]

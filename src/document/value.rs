@@ -51,17 +51,20 @@ impl PartialEq for Value {
 
 /// Whether two mappings hold the same keys with the same values, in whatever order.
 fn same_entries(a: &[(Value, Value)], b: &[(Value, Value)]) -> bool {
+    // Nearly always the order is the same, too, but for an entry more or less.
+    let mut next = 0;
     a.len() == b.len()
-        && a.iter().enumerate().all(|(position, (key, value))| {
-            // Nearly always the order is the same, too.
-            let found = match b.get(position) {
-                Some((other, found)) if other == key => Some(found),
-                _ => b
-                    .iter()
-                    .find(|(other, _)| other == key)
-                    .map(|(_, found)| found),
-            };
-            found == Some(value)
+        && a.iter().all(|(key, value)| {
+            let (behind, before) = (b[next..].iter(), b[..next].iter());
+            let found = behind.chain(before).position(|(other, _)| other == key);
+            match found {
+                Some(steps) => {
+                    let place = (next + steps) % b.len();
+                    next = (place + 1) % b.len();
+                    b[place].1 == *value
+                }
+                None => false,
+            }
         })
 }
 

@@ -11,22 +11,21 @@
     reason = "owns every write into a home, and the opening of its files by descriptor"
 )]
 
+mod error;
 mod open;
+mod temporary;
 
 use std::ffi::{OsStr, OsString};
-use std::fmt;
-use std::io::{self, Write as _};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{
-    Access, AtFlags, Dir, FileType, Gid, Mode, OFlags, RenameFlags, Stat, Uid, XattrFlags,
-};
+use rustix::fs::{Access, AtFlags, Dir, FileType, Gid, Mode, OFlags, Stat, Uid};
 use rustix::io::Errno;
 
-use crate::world::fail_point;
+pub use error::{ReadError, WriteError};
+use temporary::Temporary;
 
 /// How the name of a replacement in the making begins.
 const PREFIX: &str = ".fleet-update-";
@@ -94,106 +93,6 @@ pub struct Written {
     pub before: Option<Vec<u8>>,
     /// The file as it is.
     pub after: Original,
-}
-
-/// Why a file cannot be read.
-#[derive(Debug)]
-pub struct ReadError {
-    /// Which.
-    pub path: PathBuf,
-    /// Why.
-    pub reason: String,
-}
-
-/// Why a file was not written; it is as it was.
-#[derive(Debug)]
-pub enum WriteError {
-    /// Not allowed, or the file system is read-only.
-    ReadOnly {
-        /// What.
-        path: PathBuf,
-        /// The system's reason.
-        source: io::Error,
-    },
-    /// It is not the file any more that was read.
-    Changed {
-        /// What.
-        path: PathBuf,
-    },
-    /// It could be written, but not without harm.
-    Refused {
-        /// What.
-        path: PathBuf,
-        /// Which harm.
-        reason: String,
-    },
-    /// The system failed.
-    Io {
-        /// What.
-        path: PathBuf,
-        /// What was tried.
-        tried: &'static str,
-        /// The system's reason.
-        source: io::Error,
-    },
-}
-
-impl fmt::Display for ReadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot read {}: {}", self.path.display(), self.reason)
-    }
-}
-
-impl std::error::Error for ReadError {}
-
-impl fmt::Display for WriteError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::ReadOnly { path, source } => {
-                write!(f, "{} is not writable: {source}", path.display())
-            }
-            Self::Changed { path } => {
-                write!(
-                    f,
-                    "{} was changed by somebody else since it was read",
-                    path.display()
-                )
-            }
-            Self::Refused { path, reason } => {
-                write!(f, "{} is left alone: {reason}", path.display())
-            }
-            Self::Io {
-                path,
-                tried,
-                source,
-            } => write!(f, "cannot {tried} {}: {source}", path.display()),
-        }
-    }
-}
-
-impl std::error::Error for WriteError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::ReadOnly { source, .. } | Self::Io { source, .. } => Some(source),
-            Self::Changed { .. } | Self::Refused { .. } => None,
-        }
-    }
-}
-
-impl WriteError {
-    /// What `tried` met on `path`.
-    fn from_system(path: &Path, tried: &'static str, errno: Errno) -> Self {
-        let path = path.to_owned();
-        let source = io::Error::from(errno);
-        match errno {
-            Errno::ROFS | Errno::ACCESS | Errno::PERM => Self::ReadOnly { path, source },
-            _ => Self::Io {
-                path,
-                tried,
-                source,
-            },
-        }
-    }
 }
 
 impl Original {
@@ -756,161 +655,6 @@ fn sweep_one(folder: BorrowedFd<'_>) -> Result<usize, Errno> {
         }
     }
     Ok(count)
-}
-
-/// A replacement in the making; it vanishes unless it took a name.
-struct Temporary<'f> {
-    folder: BorrowedFd<'f>,
-    name: String,
-    file: std::fs::File,
-    path: &'f Path,
-    is_named: std::cell::Cell<bool>,
-}
-
-impl<'f> Temporary<'f> {
-    fn create(folder: BorrowedFd<'f>, path: &'f Path) -> Result<Self, WriteError> {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let flags =
-            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        loop {
-            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-            let name = format!("{PREFIX}{}-{number}.tmp", std::process::id());
-            match rustix::fs::openat(folder, &name, flags, Mode::RUSR | Mode::WUSR) {
-                // A leftover of a process that had our number.
-                Err(Errno::EXIST) => {}
-                Err(errno) => return Err(WriteError::from_system(path, "write beside", errno)),
-                Ok(fd) => {
-                    let file = std::fs::File::from(fd);
-                    return Ok(Self {
-                        folder,
-                        name,
-                        file,
-                        path,
-                        is_named: std::cell::Cell::new(false),
-                    });
-                }
-            }
-        }
-    }
-
-    fn system(&self, tried: &'static str) -> impl Fn(Errno) -> WriteError + '_ {
-        move |errno| WriteError::from_system(self.path, tried, errno)
-    }
-
-    fn fill(&self, bytes: &[u8]) -> Result<(), WriteError> {
-        let (first, second) = bytes.split_at(bytes.len() / 2);
-        fail_point("home-file.created");
-        (&self.file)
-            .write_all(first)
-            .and_then(|()| {
-                fail_point("home-file.half-written");
-                (&self.file).write_all(second)
-            })
-            .map_err(|source| WriteError::Io {
-                path: self.path.to_owned(),
-                tried: "write beside",
-                source,
-            })
-    }
-
-    /// Takes owner, mode and attributes over.
-    fn resemble(&self, original: &Original) -> Result<(), WriteError> {
-        let fd = self.file.as_fd();
-        let own = rustix::fs::fstat(fd).map_err(self.system("look at the replacement of"))?;
-        if own.st_uid != original.uid || own.st_gid != original.gid {
-            // Before the mode, because chown(2) clears the set-id bits.
-            let (uid, gid) = (Uid::from_raw(original.uid), Gid::from_raw(original.gid));
-            rustix::fs::fchown(fd, Some(uid), Some(gid)).map_err(|errno| WriteError::Refused {
-                path: self.path.to_owned(),
-                reason: format!("its owner cannot be kept: {}", io::Error::from(errno)),
-            })?;
-        }
-        let inherited = attributes(fd).map_err(self.system("read the attributes of"))?;
-        let has_acl =
-            |list: &[(OsString, Vec<u8>)]| list.iter().any(|(name, _)| name.as_bytes() == ACL);
-        if has_acl(&inherited) && !has_acl(&original.attributes) {
-            // The folder's default ACL gave it one that the original does not have.
-            rustix::fs::fremovexattr(fd, ACL).map_err(self.system("set the permissions of"))?;
-        }
-        rustix::fs::fchmod(fd, Mode::from_raw_mode(original.mode))
-            .map_err(self.system("set the mode of"))?;
-        for attribute in &original.attributes {
-            if inherited.contains(attribute) {
-                continue;
-            }
-            let (name, value) = attribute;
-            rustix::fs::fsetxattr(fd, name.as_os_str(), value, XattrFlags::empty()).map_err(
-                |errno| WriteError::Refused {
-                    path: self.path.to_owned(),
-                    reason: format!(
-                        "its attribute {} cannot be kept: {}",
-                        name.to_string_lossy(),
-                        io::Error::from(errno)
-                    ),
-                },
-            )?;
-        }
-        Ok(())
-    }
-
-    /// Belongs to whom the folder belongs, if we may give it away.
-    fn belong_to_folder(&self) -> Result<(), WriteError> {
-        rustix::fs::fstat(self.folder)
-            .and_then(|folder| give_to(self.file.as_fd(), &folder))
-            .map_err(self.system("set the owner of"))
-    }
-
-    fn sync(&self) -> Result<(), WriteError> {
-        fail_point("home-file.written");
-        rustix::fs::fsync(&self.file).map_err(self.system("sync the replacement of"))?;
-        fail_point("home-file.synced");
-        Ok(())
-    }
-
-    /// Takes the place of what has that name.
-    fn take_name(&self, name: &OsStr) -> Result<(), WriteError> {
-        rustix::fs::renameat(self.folder, &self.name, self.folder, name)
-            .map_err(self.system("replace"))?;
-        self.is_named.set(true);
-        fail_point("home-file.renamed");
-        rustix::fs::fsync(self.folder).map_err(self.system("sync the folder of"))?;
-        fail_point("home-file.durable");
-        Ok(())
-    }
-
-    /// Takes a name that nothing has.
-    fn take_free_name(&self, name: &OsStr) -> Result<(), WriteError> {
-        let taken = match rustix::fs::renameat_with(
-            self.folder,
-            &self.name,
-            self.folder,
-            name,
-            RenameFlags::NOREPLACE,
-        ) {
-            // Not every file system knows the flag; a link never replaces anything either.
-            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
-                rustix::fs::linkat(self.folder, &self.name, self.folder, name, AtFlags::empty())
-            }
-            found => found.inspect(|()| self.is_named.set(true)),
-        };
-        match taken {
-            Err(Errno::EXIST) => Err(WriteError::Changed {
-                path: self.path.to_owned(),
-            }),
-            found => found
-                .and_then(|()| rustix::fs::fsync(self.folder))
-                .map_err(self.system("create")),
-        }
-    }
-}
-
-impl Drop for Temporary<'_> {
-    fn drop(&mut self) {
-        if !self.is_named.get() {
-            // Nothing more can be done about a failure here; `sweep` finds it next time.
-            let _ = rustix::fs::unlinkat(self.folder, &self.name, AtFlags::empty());
-        }
-    }
 }
 
 #[cfg(test)]

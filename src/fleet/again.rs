@@ -61,6 +61,7 @@ fn change_time(meta: &std::fs::Metadata) -> u64 {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "changes an install to look at")]
 mod tests {
     use super::*;
     use crate::fleet::{Changed, InstallKind};

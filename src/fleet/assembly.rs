@@ -283,8 +283,7 @@ impl<'a> Assembly<'a> {
                 all.iter()
                     .find(|other| other.process.incarnation.pid == above.pid)
             })
-            .filter(same)
-            .next_back()
+            .rfind(same)
             .unwrap_or(one);
         let incarnation = &top.process.incarnation;
         format!(
@@ -327,7 +326,14 @@ impl<'a> Assembly<'a> {
             unreadable.push(String::from("its environment may not be read"));
         }
         let served = self.served.get(&key);
+        let lock = self.locked_home(main);
+        if let Some(home) = lock.filter(|home| main.foreign && !homes.contains(home)) {
+            homes.push(home);
+        }
         let home_evidence = match served {
+            None if main.foreign && !homes.is_empty() => {
+                String::from("the lock that it holds, from another namespace")
+            }
             Some(served) => served.evidence.clone(),
             None if main.foreign => {
                 String::from("it lives in another namespace, where paths mean other things")
@@ -415,6 +421,13 @@ impl<'a> Assembly<'a> {
             })
     }
 
+    /// The home whose lock a process holds by the kernel's word, whatever its own paths mean.
+    fn locked_home(&self, one: &Seen) -> Option<String> {
+        let report = self.report_of(one).filter(|report| report.holds_lock)?;
+        let home = self.homes.iter().find(|home| home.path == report.home)?;
+        Some(home.id.clone())
+    }
+
     /// Whether we run inside of the unit that would be restarted.
     fn shares_unit(&self, supervisor: &Supervisor) -> bool {
         let Supervisor::Systemd { scope, unit } = supervisor else {
@@ -439,9 +452,8 @@ impl<'a> Assembly<'a> {
             let Some(asked) = ask_unit(self.app, unit, uid) else {
                 continue;
             };
-            let running = !matches!(unit.active_state.as_str(), "inactive" | "failed");
-            let wanted = unit.is_enabled() && unit.load_state != "masked";
-            if name.contains("@.") || !(running || wanted) {
+            // One that nobody enabled is no row of a plan, and still says which install serves its homes.
+            if name.contains("@.") || unit.load_state == "masked" {
                 continue;
             }
             let key = Key::Unit(*manager, name.clone());

@@ -137,6 +137,7 @@ impl Task for Survey {
             app: &self.app,
             installs: BTreeMap::new(),
             places: Vec::new(),
+            programs: Vec::new(),
         };
         for asked in &asked {
             answer.served.push(serve(
@@ -326,18 +327,27 @@ fn serve(
         }
     }
     let program = Program {
-        argv: asked.process.argv.clone(),
+        argv: runtimes::program_words(app, &asked.process.argv).to_vec(),
         exe: asked.process.exe.clone(),
         cwd: asked.process.cwd.clone(),
-        env: asked.process.env.clone(),
+        env: code_variables(&asked.process.env),
         home: world.account.home.clone(),
     };
     Served {
         key: asked.key.clone(),
         homes: ids,
         evidence,
-        install: installs::locate(app, &program).map(|place| code.describe(place)),
+        install: code.of(program),
     }
+}
+
+/// Those that tell which code runs: the others differ from one runtime to the next.
+fn code_variables(env: &[(String, String)]) -> Vec<(String, String)> {
+    let wanted = installs::wanted_variables();
+    env.iter()
+        .filter(|(name, _)| wanted.contains(name))
+        .cloned()
+        .collect()
 }
 
 /// Installs, each described once.
@@ -345,9 +355,20 @@ struct Code<'a> {
     app: &'a App,
     installs: BTreeMap<String, Install>,
     places: Vec<(Place, String)>,
+    programs: Vec<(Program, Option<String>)>,
 }
 
 impl Code<'_> {
+    /// The install that a program runs; many runtimes are started the same way.
+    fn of(&mut self, program: Program) -> Option<String> {
+        if let Some((_, id)) = self.programs.iter().find(|(known, _)| *known == program) {
+            return id.clone();
+        }
+        let id = installs::locate(self.app, &program).map(|place| self.describe(place));
+        self.programs.push((program, id.clone()));
+        id
+    }
+
     fn describe(&mut self, place: Place) -> String {
         if let Some((_, id)) = self.places.iter().find(|(known, _)| *known == place) {
             return id.clone();
@@ -430,17 +451,9 @@ fn foreign_holder(app: &App, home: &Home, held: &[FileLock]) -> Option<String> {
         let rules = kind.self_report.as_ref()?;
         std::fs::metadata(home.path.join(rules.lock_file.as_deref()?)).ok()
     });
-    let ids: Vec<_> = files
-        .map(|meta| {
-            (
-                rustix::fs::major(meta.dev()),
-                rustix::fs::minor(meta.dev()),
-                meta.ino(),
-            )
-        })
-        .collect();
+    let files: Vec<_> = files.map(|meta| (meta.dev(), meta.ino())).collect();
     held.iter()
-        .filter(|lock| ids.contains(&(lock.device.0, lock.device.1, lock.inode)))
+        .filter(|lock| files.iter().any(|(dev, ino)| lock.is_on(*dev, *ino)))
         .find(|lock| procfs::is_foreign(lock.pid).unwrap_or(false))
         .map(|lock| format!("process {} in another namespace holds its lock", lock.pid))
 }

@@ -14,6 +14,7 @@ pub mod builtin;
 pub mod cases;
 pub mod catalog;
 pub mod home;
+pub mod lint;
 pub mod ops;
 pub mod pattern;
 mod proof;

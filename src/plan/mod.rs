@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::config::{Policy, RestartWhen};
-use crate::fleet::{Home, HomeStatus, Install, Inventory, Manager, Runtime, Supervisor};
+use crate::fleet::{Home, HomeStatus, Install, Inventory, Manager, Runtime, Supervisor, Unit};
 use crate::migrate::{Evaluation, HomeOutcome};
 use crate::restart::table::{Fields, Mechanism, Subject, Table};
 use crate::world::Account;
@@ -114,8 +114,9 @@ pub struct Given<'a> {
 }
 
 /// The version that each home needs: the first of these that answers. The installs of the runtimes
-/// and units that serve it (the lowest), of those that serve its siblings, its root's own checkout, the
-/// only install that its owner has, and the version that the caller named.
+/// and enabled units that serve it (the lowest), of those that serve its siblings, its root's own
+/// checkout, the only install that its owner has, that of a unit which is not enabled, and the version
+/// that the caller named.
 #[must_use]
 pub fn targets(inventory: &Inventory, to: Option<u32>) -> BTreeMap<String, Target> {
     let installs = Installs::of(inventory);
@@ -129,10 +130,13 @@ pub fn targets(inventory: &Inventory, to: Option<u32>) -> BTreeMap<String, Targe
         .map(|home| {
             let own = BTreeSet::from([home.id.as_str()]);
             let found = installs
+                .busy
                 .serving(&own)
-                .or_else(|| installs.serving(siblings.get(&*home.root)?))
+                .or_else(|| installs.busy.serving(siblings.get(&*home.root)?))
                 .or_else(|| installs.checkout_of(home))
                 .or_else(|| installs.only_one_of(home.uid))
+                .or_else(|| installs.idle.serving(&own))
+                .or_else(|| installs.idle.serving(siblings.get(&*home.root)?))
                 .unwrap_or_default();
             let target = match found.first() {
                 Some(lowest) => Target {
@@ -153,8 +157,29 @@ pub fn targets(inventory: &Inventory, to: Option<u32>) -> BTreeMap<String, Targe
 /// The installs that say which configuration version they expect.
 struct Installs<'a> {
     known: Vec<&'a Install>,
-    /// Which of them serve a home.
-    by_home: BTreeMap<&'a str, Vec<&'a Install>>,
+    /// Those of processes and enabled units.
+    busy: Serving<'a>,
+    /// Those of units that nobody enabled.
+    idle: Serving<'a>,
+}
+
+/// Which installs serve a home.
+#[derive(Default)]
+struct Serving<'a>(BTreeMap<&'a str, Vec<&'a Install>>);
+
+impl<'a> Serving<'a> {
+    /// Those that serve any of these homes, the lowest expectation first.
+    fn serving(&self, homes: &BTreeSet<&str>) -> Option<Vec<&'a Install>> {
+        let mut found: Vec<&Install> = homes
+            .iter()
+            .filter_map(|home| self.0.get(home))
+            .flatten()
+            .copied()
+            .collect();
+        found.sort_by_key(|install| (install.config_version, &install.id));
+        found.dedup_by_key(|install| &install.id);
+        (!found.is_empty()).then_some(found)
+    }
 }
 
 impl<'a> Installs<'a> {
@@ -164,29 +189,22 @@ impl<'a> Installs<'a> {
             .iter()
             .filter(|install| install.config_version.is_some())
             .collect();
-        let mut by_home: BTreeMap<&str, Vec<&Install>> = BTreeMap::new();
+        let (mut busy, mut idle) = (Serving::default(), Serving::default());
         for runtime in inventory.runtimes.iter().filter(|runtime| runtime.managed) {
             let install = known
                 .iter()
                 .find(|install| Some(&install.id) == runtime.install.as_ref());
+            let enabled = runtime.unit.as_ref().is_some_and(Unit::is_enabled);
+            let serving = if runtime.process.is_some() || enabled {
+                &mut busy
+            } else {
+                &mut idle
+            };
             for home in &runtime.homes {
-                by_home.entry(home).or_default().extend(install);
+                serving.0.entry(home).or_default().extend(install);
             }
         }
-        Self { known, by_home }
-    }
-
-    /// Those that serve any of these homes, the lowest expectation first.
-    fn serving(&self, homes: &BTreeSet<&str>) -> Option<Vec<&'a Install>> {
-        let mut found: Vec<&Install> = homes
-            .iter()
-            .filter_map(|home| self.by_home.get(home))
-            .flatten()
-            .copied()
-            .collect();
-        found.sort_by_key(|install| (install.config_version, &install.id));
-        found.dedup_by_key(|install| &install.id);
-        (!found.is_empty()).then_some(found)
+        Self { known, busy, idle }
     }
 
     fn checkout_of(&self, home: &Home) -> Option<Vec<&'a Install>> {

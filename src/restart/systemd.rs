@@ -169,8 +169,20 @@ impl Acting<'_> {
                 return self.settle();
             }
         }
+        if self.is_taken_over()? {
+            return self.settle();
+        }
         self.queue()?;
         self.settle()
+    }
+
+    /// Whether somebody else restarts the unit, or did, since it was looked at.
+    fn is_taken_over(&mut self) -> Result<bool, Halt> {
+        self.read_quiet()?;
+        if self.adopt()? {
+            return Ok(true);
+        }
+        Ok(self.has_new_life() && self.came_back())
     }
 
     /// Subscribes and reads everything once; false if there is nothing to act on.
@@ -232,7 +244,7 @@ impl Acting<'_> {
             let path = self.last.job_path.clone();
             self.know_job(self.last.job_id, &path);
             self.wait_for(&path)?;
-            self.read()?;
+            self.read_quiet()?;
             adopted = Some(path);
         }
         let Some(job) = adopted else {
@@ -391,13 +403,13 @@ impl Acting<'_> {
     /// True if there is nothing left for us to do.
     fn after_drain(&mut self) -> Result<bool, Halt> {
         if self.seen.drain.as_ref().is_none_or(|drain| !drain.exited) {
-            self.read()?;
+            self.read_quiet()?;
             return self.adopt();
         }
         let noticed = self.clock.until(NOTICE);
         let stopped = self.clock.until(self.budget());
         loop {
-            self.read()?;
+            self.read_quiet()?;
             if self.last.job_id != 0 {
                 return self.adopt();
             }

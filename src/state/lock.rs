@@ -237,7 +237,7 @@ impl HomeLocks {
         let limit = patience + Duration::from_secs(10);
         let mut session =
             helper::Session::start(world, owner, HoldHomes { homes, patience }, limit)?;
-        match session.next()? {
+        match session.listen()? {
             helper::Step::Event(held) => Ok((
                 Self {
                     _here: Vec::new(),

@@ -56,32 +56,8 @@ pub const SHAPES: [Shape; 7] = [
     Shape::Flow,
 ];
 
-/// The shapes that a home is made for. Those that may end it altogether come more often, since they stand in no
-/// other home.
-const MAIN_SHAPES: [Shape; 7] = [
-    Shape::Scalar,
-    Shape::Alias,
-    Shape::NullSection,
-    Shape::Scalar,
-    Shape::Alias,
-    Shape::OldDefault,
-    Shape::Flow,
-];
-
-/// The shapes of what else stands in a home.
-const SIDE_SHAPES: [Shape; 8] = [
-    Shape::OldDefault,
-    Shape::OldDefault,
-    Shape::OldDefault,
-    Shape::UserValue,
-    Shape::UserValue,
-    Shape::Absent,
-    Shape::NullSection,
-    Shape::Flow,
-];
-
-/// Steps up to this one are early.
-const EARLY: u32 = 17;
+/// The shapes that may end a home altogether: they stand in no home beside others.
+const ENDING: [Shape; 2] = [Shape::Scalar, Shape::Alias];
 
 /// What a step acts on: the section, the lines that it changes, the lines that it must leave alone.
 struct Subject {
@@ -416,58 +392,99 @@ fn applies(step: u32, from: Option<u32>, to: u32) -> bool {
     step <= to && from.map_or(LEGACY.contains(&step), |from| from < step)
 }
 
-/// The home at `position` of a run, on the way to `to`.
-pub fn generate(random: &mut Random, position: usize, to: u32) -> Generated {
-    let fitting: Vec<&Subject> = SUBJECTS
-        .iter()
-        .filter(|s| s.step <= to && (s.step > 12 || to > 33))
-        .collect();
-    // Few starts lie below an early step, so it seldom stands beside another one: it comes twice as often.
-    let early = fitting.iter().filter(|subject| subject.step <= EARLY);
-    let mains: Vec<&Subject> = fitting.iter().chain(early).copied().collect();
-    let (main, round) = (mains[position % mains.len()], position / mains.len());
-    let shape = match main.step {
-        ..=EARLY => {
-            SHAPES
-                [(round * 2 + usize::from(position % mains.len() >= fitting.len())) % SHAPES.len()]
-        }
-        _ => MAIN_SHAPES[round % MAIN_SHAPES.len()],
-    };
-    let from = start(random, main.step, to);
-    let mut sections: BTreeMap<&str, Section> = BTreeMap::new();
-    let mut subjects = Vec::new();
-    let exclusive = matches!(shape, Shape::NullSection | Shape::Scalar | Shape::Alias);
-    add(random, &mut sections, main, shape);
-    subjects.push((main.step, shape));
-    let later: Vec<&Subject> = fitting
-        .iter()
-        .filter(|subject| subject.step >= main.step)
-        .copied()
-        .collect();
-    for turn in 0..random.below(8) {
-        let other = *random.pick(if turn % 2 == 0 { &later } else { &fitting });
-        let shape = *random.pick(&SIDE_SHAPES);
-        let clash = exclusive && other.section == main.section;
-        if !clash && add(random, &mut sections, other, shape) {
-            subjects.push((other.step, shape));
-        }
-    }
-    subjects.retain(|(step, _)| applies(*step, from, to));
-    let home = write(random, &sections, from);
-    Generated {
-        home,
-        from,
-        to,
-        shape,
-        subjects,
-    }
+/// Makes homes on the way to one version; what was seldom made comes next.
+pub struct Generator {
+    random: Random,
+    to: u32,
+    seen: BTreeMap<(u32, Shape), usize>,
+    starts: BTreeMap<Option<u32>, usize>,
 }
 
-fn start(random: &mut Random, step: u32, to: u32) -> Option<u32> {
-    if step == 12 || (to > 33 && LEGACY.contains(&step) && random.chance(5)) {
-        return None;
+impl Generator {
+    pub fn new(seed: u64, to: u32) -> Self {
+        Self {
+            random: Random::new(seed),
+            to,
+            seen: BTreeMap::new(),
+            starts: BTreeMap::new(),
+        }
     }
-    Some(12 + u32::try_from(random.below((step - 12) as usize)).unwrap())
+
+    pub fn next(&mut self) -> Generated {
+        // 0.19 takes a file without a version for an old one, so step 12 cannot be compared with it.
+        let fits =
+            |subject: &&Subject| subject.step <= self.to && (subject.step > 12 || self.to > 33);
+        let fitting: Vec<&'static Subject> = SUBJECTS.iter().filter(fits).collect();
+        let (main, shape) = self.rarest(&fitting, &SHAPES);
+        let from = self.start(main.step);
+        let mut sections = BTreeMap::new();
+        let mut subjects = Vec::new();
+        if add(&mut self.random, &mut sections, main, shape) {
+            subjects.push((main.step, shape));
+        }
+        let shared: Vec<Shape> = SHAPES
+            .into_iter()
+            .filter(|shape| !ENDING.contains(shape))
+            .collect();
+        let beside: Vec<&'static Subject> = fitting
+            .into_iter()
+            .filter(|subject| applies(subject.step, from, self.to))
+            .filter(|subject| subject.section != main.section || shape == Shape::OldDefault)
+            .collect();
+        for turn in 0..self.random.below(8) {
+            if beside.is_empty() {
+                break;
+            }
+            let (other, shape) = match turn % 2 {
+                0 => self.rarest(&beside, &shared),
+                _ => (*self.random.pick(&beside), *self.random.pick(&shared)),
+            };
+            if add(&mut self.random, &mut sections, other, shape) {
+                subjects.push((other.step, shape));
+            }
+        }
+        subjects.retain(|(step, _)| applies(*step, from, self.to));
+        for subject in &subjects {
+            *self.seen.entry(*subject).or_default() += 1;
+        }
+        *self.starts.entry(from).or_default() += 1;
+        let home = write(&mut self.random, &sections, from);
+        Generated {
+            home,
+            from,
+            to: self.to,
+            shape,
+            subjects,
+        }
+    }
+
+    /// What was made the fewest times, by chance among equals.
+    fn rarest(
+        &mut self,
+        subjects: &[&'static Subject],
+        shapes: &[Shape],
+    ) -> (&'static Subject, Shape) {
+        let pairs = subjects
+            .iter()
+            .flat_map(|subject| shapes.iter().map(|shape| (*subject, *shape)));
+        let count = |pair: &(&'static Subject, Shape)| {
+            self.seen.get(&(pair.0.step, pair.1)).copied().unwrap_or(0)
+        };
+        let fewest = pairs.clone().map(|pair| count(&pair)).min().unwrap();
+        let rare: Vec<_> = pairs.filter(|pair| count(pair) == fewest).collect();
+        *self.random.pick(&rare)
+    }
+
+    /// A version below `step`: the one that the fewest homes started from, or any.
+    fn start(&mut self, step: u32) -> Option<u32> {
+        if step == 12 || (self.to > 33 && LEGACY.contains(&step) && self.random.chance(5)) {
+            return None;
+        }
+        let rare =
+            (12..step).min_by_key(|start| self.starts.get(&Some(*start)).copied().unwrap_or(0));
+        let any = 12 + u32::try_from(self.random.below((step - 12) as usize)).unwrap();
+        Some(rare.filter(|_| self.random.chance(2)).unwrap_or(any))
+    }
 }
 
 /// Adds a subject, unless its keys are there already.

@@ -2,6 +2,8 @@
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
+use rustix::fs::XattrFlags;
+
 use super::*;
 use crate::document::MAX_BYTES;
 

@@ -50,7 +50,12 @@ impl Resolver<'_> {
     }
 
     fn value(&mut self, id: Id) -> Result<Value, Invalid> {
-        let Some(left) = self.left.checked_sub(1) else {
+        // Long text counts for more, because an alias of it means all of it again.
+        let weight = match &self.tree.nodes[id].kind {
+            Kind::Scalar(_, Value::Str(text)) => 1 + text.len() / 64,
+            _ => 1,
+        };
+        let Some(left) = self.left.checked_sub(weight) else {
             return self.fail(id, "the aliases mean more than 1,000,000 values");
         };
         self.left = left;
@@ -85,13 +90,10 @@ impl Resolver<'_> {
             }
         }
         self.unique(entries, &own)?;
-        let Some(mut all) = merged else {
-            return Ok(own);
-        };
-        for (key, value) in own {
-            put(&mut all, key, value);
-        }
-        Ok(all)
+        Ok(match merged {
+            None => own,
+            Some(merged) => over(merged, own),
+        })
     }
 
     /// What a `<<` brings in: of several, the first wins.
@@ -104,12 +106,7 @@ impl Resolver<'_> {
         let mut all = Vec::new();
         for source in sources {
             match self.value(source)? {
-                Value::Map(entries) if all.is_empty() => all = entries,
-                Value::Map(entries) => {
-                    for (key, value) in entries {
-                        put(&mut all, key, value);
-                    }
-                }
+                Value::Map(entries) => all = over(all, entries),
                 _ => return self.fail(source, "`<<` merges something that is no mapping"),
             }
         }
@@ -167,15 +164,26 @@ impl Resolver<'_> {
     }
 }
 
-/// Gives `key` a value where it stands, else at the end.
-fn put(all: &mut Vec<(Value, Value)>, key: Value, value: Value) {
-    match all
-        .iter_mut()
-        .find(|(own, _)| Python::from(own) == Python::from(&key))
-    {
-        Some((_, old)) => *old = value,
-        None => all.push((key, value)),
+/// One mapping over another: what both have gets the upper value where the lower one stands.
+fn over(mut lower: Vec<(Value, Value)>, upper: Vec<(Value, Value)>) -> Vec<(Value, Value)> {
+    let places: Vec<Option<usize>> = {
+        let index: HashMap<Python<'_>, usize> = lower
+            .iter()
+            .enumerate()
+            .map(|(place, (key, _))| (Python::from(key), place))
+            .collect();
+        upper
+            .iter()
+            .map(|(key, _)| index.get(&Python::from(key)).copied())
+            .collect()
+    };
+    for ((key, value), place) in upper.into_iter().zip(places) {
+        match place {
+            Some(place) => lower[place].1 = value,
+            None => lower.push((key, value)),
+        }
     }
+    lower
 }
 
 /// A key as Python compares it.

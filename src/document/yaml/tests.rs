@@ -616,6 +616,12 @@ fn a_bomb_of_aliases_is_invalid() {
             .reason
             .contains("1,000,000")
     );
+    let long = format!(
+        "a: &a {}\nb: [{}]\n",
+        "x".repeat(1 << 20),
+        vec!["*a"; 100].join(", ")
+    );
+    assert!(Yaml::parse(long.as_bytes()).is_err());
     let many = format!("a: &a 1\nb: [{}]\n", vec!["*a"; 1_001].join(", "));
     assert!(
         Yaml::parse(many.as_bytes())

@@ -267,14 +267,14 @@ fn one_process_that_serves_many_homes_is_one_row() {
 }
 
 #[test]
-fn units_without_a_process_are_rows_where_somebody_wants_them_to_run() {
+fn units_without_a_process_are_slots_and_templates_are_none() {
     for (active, file_state, expected) in [
         ("failed", "enabled", 1),
         ("inactive", "enabled", 1),
         ("activating", "disabled", 1),
         ("active", "", 1),
-        ("failed", "disabled", 0),
-        ("inactive", "static", 0),
+        ("failed", "disabled", 1),
+        ("inactive", "static", 1),
         ("inactive", "linked", 1),
     ] {
         let answer = Surveyed {
@@ -569,4 +569,20 @@ fn a_runtime_that_we_run_inside_of_says_so() {
         .map(|runtime| runtime.is_ancestor)
         .collect();
     assert_eq!(ancestors, [false, true]);
+}
+
+#[test]
+fn a_container_that_holds_a_homes_lock_serves_that_home() {
+    let mut one = seen(110, "/v/bin/hermes gateway run", "/", &[(5, "unshare")]);
+    one.foreign = true;
+    let answer = Surveyed {
+        homes: vec![home("work", 1, 1001)],
+        reports: vec![report(110, "work")],
+        ..Surveyed::default()
+    };
+    let found = inventory(gathered(vec![one.clone()], answer));
+    assert_eq!(found.runtimes[0].homes, ["work"]);
+    assert!(found.runtimes[0].foreign_namespace);
+    let unknown = inventory(gathered(vec![one], Surveyed::default()));
+    assert!(unknown.runtimes[0].homes.is_empty());
 }

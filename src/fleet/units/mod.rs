@@ -184,7 +184,8 @@ impl Survey<'_> {
         for unit in &listed {
             let (name, load_state) = (unit.0.as_str(), unit.2.as_str());
             let asked_for = wanted.contains(name);
-            let mentioned = load_state == "loaded" && mentions(&files, name);
+            // A stub is about to be loaded; asking for it in full loads it first.
+            let mentioned = matches!(load_state, "loaded" | "stub") && mentions(&files, name);
             if !(asked_for || mentioned) {
                 continue;
             }
@@ -332,7 +333,9 @@ impl Survey<'_> {
             .filter(|(_, listing)| listing.mentions)
             .map(|(name, listing)| (name.clone(), listing.clone()));
         for (name, listing) in plain.chain(instances) {
-            if name.contains("@.") || loaded.contains_key(name.as_str()) {
+            // One that something asked for before its file was there is known as not found.
+            let known = loaded.get(name.as_str());
+            if name.contains("@.") || known.is_some_and(|unit| unit.2 != "not-found") {
                 continue;
             }
             // This looks at links of the file and loads nothing.
@@ -344,7 +347,11 @@ impl Survey<'_> {
                 }
                 Err(trouble) => return Err(trouble),
             };
-            if !matches!(state.as_str(), "enabled" | "enabled-runtime") {
+            // One that is not enabled is nobody's slot, and still says which install serves its home.
+            if !matches!(
+                state.as_str(),
+                "enabled" | "enabled-runtime" | "disabled" | "static"
+            ) {
                 continue;
             }
             match self.unit_from_files(bus.manager(), &name, &listing) {

@@ -3,8 +3,11 @@
 use super::super::ops::{Draft, Failure, at};
 use super::{Edit, Path, Value, remove, trimmed};
 
-/// Fields that keep their name, and what each must be to be kept.
-const KEPT: &[(&str, fn(&Value) -> Option<Value>)] = &[
+/// What a field must be to be kept, and what it becomes.
+type Keep = fn(&Value) -> Option<Value>;
+
+/// Fields that keep their name.
+const KEPT: &[(&str, Keep)] = &[
     ("api_key", text),
     ("key_env", text),
     ("key_cmd", text),

@@ -88,7 +88,8 @@ pub(super) fn compression_summary(draft: &mut Draft<'_>, _: &Value) -> Result<()
         let current = draft.config().get(&to);
         let is_set = match current {
             Some(Value::Str(current)) => {
-                !current.is_empty() && !(name == "provider" && current == "auto")
+                let is_automatic = name == "provider" && current == "auto";
+                !current.is_empty() && !is_automatic
             }
             Some(Value::Null | Value::Bool(false) | Value::Int(0)) | None => false,
             Some(_) => true,

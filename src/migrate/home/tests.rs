@@ -82,7 +82,7 @@ fn told<E>(work: impl FnOnce(&mut dyn FnMut(E) -> Result<()>) -> Result<()>) -> 
 }
 
 fn app() -> App {
-    App::builtin("hermes").unwrap()
+    App::builtin(crate::app::DEFAULT).unwrap()
 }
 
 fn text(target: &HomeTarget, file: &str) -> String {

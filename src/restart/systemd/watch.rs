@@ -10,12 +10,26 @@ use crate::fleet::units::bus::{Signal, Trouble};
 use crate::fleet::units::{self, files};
 use crate::fleet::{Process, procfs};
 
+/// How often a state is read anew because more was told; a unit that changes faster is in no state.
+const QUIET_READS: usize = 20;
+
 impl Acting<'_> {
-    /// Reads the unit, and takes in what was told meanwhile.
-    pub(super) fn read(&mut self) -> Result<(), Halt> {
+    /// Reads the unit until nothing was told since, so that what is decided on this state knows of every
+    /// job and helper up to it: signals that overtook the reply are about a later state.
+    pub(super) fn read_quiet(&mut self) -> Result<(), Halt> {
+        for _ in 0..QUIET_READS {
+            if !self.read()? {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the unit, and takes in what was told meanwhile; says whether anything was.
+    pub(super) fn read(&mut self) -> Result<bool, Halt> {
         let mut unit = units::read(&mut self.bus, &self.object)?;
         units::narrow_environment(&self.order.app, &mut unit);
-        self.collect()?;
+        let told = self.collect()?;
         let known = self.seen.invocations.last().map(String::as_str);
         let known = known.unwrap_or_else(|| self.old_invocation());
         let is_new = !unit.invocation_id.is_empty() && unit.invocation_id != known;
@@ -35,12 +49,14 @@ impl Acting<'_> {
             self.cgroup.clone_from(&unit.control_group);
         }
         self.last = unit;
-        Ok(())
+        Ok(told)
     }
 
-    /// Takes in what the manager told.
-    pub(super) fn collect(&mut self) -> Result<(), Halt> {
-        for signal in self.bus.told() {
+    /// Takes in what the manager told; says whether it told anything.
+    pub(super) fn collect(&mut self) -> Result<bool, Halt> {
+        let told = self.bus.told();
+        let any = !told.is_empty();
+        for signal in told {
             match signal {
                 Signal::JobNew { id, path, unit } if unit == self.order.unit => {
                     self.know_job(id, &path);
@@ -65,7 +81,7 @@ impl Acting<'_> {
                 | Signal::OwnerChanged => {}
             }
         }
-        Ok(())
+        Ok(any)
     }
 
     /// A runtime may restart itself through a service of its own while it drains; what tells such a
@@ -172,7 +188,7 @@ impl Acting<'_> {
     pub(super) fn finish(mut self) -> Observation {
         if !self.object.is_empty() && self.seen.unit_error.is_none() {
             match self.read() {
-                Ok(()) => self.seen.unit_after = Some(self.last.clone()),
+                Ok(_) => self.seen.unit_after = Some(self.last.clone()),
                 Err(Halt::Manager(trouble)) => self.seen.unit_error = Some(trouble.to_string()),
                 Err(Halt::Told(error)) => self.seen.unit_error = Some(error.to_string()),
             }

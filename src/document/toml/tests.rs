@@ -1,0 +1,136 @@
+//! Tables of edits.
+
+use super::*;
+
+fn edited(before: &str, edit: &Edit) -> String {
+    let mut document = Toml::parse(before.as_bytes()).unwrap_or_else(|e| panic!("{e}: {before:?}"));
+    document
+        .edit(edit)
+        .unwrap_or_else(|e| panic!("{e}: {edit:?} of {before:?}"));
+    String::from_utf8(document.bytes().to_vec()).unwrap()
+}
+
+fn set(at: &str, value: &str) -> Edit {
+    Edit::Set {
+        path: at.parse().unwrap(),
+        value: serde_json::from_str(value).unwrap(),
+    }
+}
+
+fn remove(at: &str) -> Edit {
+    Edit::Remove {
+        path: at.parse().unwrap(),
+    }
+}
+
+fn append(at: &str, value: &str) -> Edit {
+    Edit::Append {
+        path: at.parse().unwrap(),
+        value: serde_json::from_str(value).unwrap(),
+    }
+}
+
+fn moved(from: &str, to: &str) -> Edit {
+    Edit::Move {
+        from: from.parse().unwrap(),
+        to: to.parse().unwrap(),
+    }
+}
+
+#[test]
+fn only_the_named_entry_changes() {
+    for (before, edit, after) in [
+        (
+            "# h\na = 1 # c\n\n[t]\nb = 'x'\n",
+            set("a", "2"),
+            "# h\na = 2 # c\n\n[t]\nb = 'x'\n",
+        ),
+        (
+            "a = 1\n\n[t]\nb = 1 # c\n# own\n\n[u]\n",
+            set("t.c", "\"x\""),
+            "a = 1\n\n[t]\nb = 1 # c\nc = \"x\"\n# own\n\n[u]\n",
+        ),
+        (
+            "a = 1\n",
+            set("t.u.c", "true"),
+            "a = 1\n\n[t.u]\nc = true\n",
+        ),
+        ("a = { b = 1 }\n", set("a.c", "2"), "a = { b = 1, c = 2 }\n"),
+        ("a = [1, 2] # c\n", append("a", "3"), "a = [1, 2, 3] # c\n"),
+        (
+            "a = [\n  1, # one\n  2,\n]\n",
+            append("a", "3"),
+            "a = [\n  1, # one\n  2,\n  3,\n]\n",
+        ),
+        (
+            "[[a]]\nx = 1\n",
+            append("a", "{\"x\":2}"),
+            "[[a]]\nx = 1\n\n[[a]]\nx = 2\n",
+        ),
+        ("# own\na = 1 # c\nb = 2\n", remove("a"), "# own\nb = 2\n"),
+        (
+            "[t]\n# own\na = 1\n# end\n",
+            remove("t.a"),
+            "[t]\n# own\n# end\n",
+        ),
+        (
+            "x = 1\n# own\n[t]\n# in\na = 1\n\n[t.u]\nb = 1\n# after\n[v]\n",
+            remove("t"),
+            "x = 1\n# own\n\n# after\n[v]\n",
+        ),
+        ("a = [1, 2, 3]\n", remove("a[0]"), "a = [2, 3]\n"),
+        ("a = {b = 1, c = 2}\n", remove("a.b"), "a = { c = 2}\n"),
+        (
+            "# own\na = 1 # c\nb = 2\n",
+            moved("a", "z"),
+            "# own\nz = 1 # c\nb = 2\n",
+        ),
+        (
+            "x = 1\n# own\na = 1 # c\n[t]\nb = 2\n",
+            moved("a", "t.z"),
+            "x = 1\n[t]\nb = 2\n# own\nz = 1 # c\n",
+        ),
+    ] {
+        assert_eq!(edited(before, &edit), after, "{edit:?} of {before:?}");
+        let crlf = |text: &str| text.replace('\n', "\r\n");
+        assert_eq!(
+            edited(&crlf(before), &edit),
+            crlf(after),
+            "CRLF {edit:?} of {before:?}"
+        );
+        let bom = |text: &str| format!("\u{FEFF}{text}");
+        assert_eq!(
+            edited(&bom(before), &edit),
+            bom(after),
+            "BOM {edit:?} of {before:?}"
+        );
+    }
+    assert_eq!(edited("a = 1", &set("a", "2")), "a = 2");
+    assert_eq!(edited("", &set("a", "2")), "a = 2\n");
+}
+
+#[test]
+fn what_cannot_be_written_is_refused() {
+    for (text, edit) in [
+        ("a = 1\n", set("a", "null")),
+        ("a = 1\n", set("a.b", "1")),
+        ("a = 1\n", append("a", "1")),
+        ("a = 1\n", remove("b")),
+        // The table would not be there any more, instead of being empty.
+        ("[a.b]\nc = 1\n", remove("a.b")),
+        ("a.b = 1\n", remove("a.b")),
+    ] {
+        let mut document = Toml::parse(text.as_bytes()).unwrap();
+        document.edit(&edit).expect_err(text);
+        assert_eq!(document.bytes(), text.as_bytes());
+    }
+    assert_eq!(Toml::parse(b"a = 1\na = 2\n").unwrap_err().line, 2);
+    assert_eq!(Toml::parse(b"a = 1\nb = \xff\n").unwrap_err().line, 2);
+}
+
+#[test]
+fn a_value_has_a_line() {
+    let document = Toml::parse(b"a = 1\n[t]\n# c\nb = 1\n").unwrap();
+    assert_eq!(document.line_of(&"t.b".parse().unwrap()), Some(4));
+    assert_eq!(document.line_of(&"t".parse().unwrap()), Some(2));
+}

@@ -1,0 +1,610 @@
+//! Builds a tree from the events of the parser, and refuses what YAML 1.1 loaders read otherwise.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use granit_parser::{Event, Parser, ScalarStyle, Span, StructureStyle, Tag};
+
+use super::super::super::{Invalid, MAX_ALIASES, MAX_DEPTH, Value};
+use super::super::lines::Lines;
+use super::super::schema::{self, Plain};
+use super::{Entry, Id, Item, Kind, Node, Tree};
+
+/// Reads one document.
+pub(in super::super) fn build(text: &str, lines: &Lines<'_>) -> Result<Tree, Invalid> {
+    let options = granit_parser::options! {
+        disallow_directives: true,
+        block_scalar_eof_without_line_feed: true,
+        emit_anchor_events: true,
+        max_buffered_comment_events: usize::MAX,
+    };
+    let mut builder = Builder {
+        text,
+        lines,
+        tree: Tree {
+            nodes: Vec::with_capacity(text.len() / 24),
+            root: None,
+            comments: Vec::new(),
+            anchors: Vec::new(),
+            referenced: Vec::new(),
+            start: 0,
+            opaque: Vec::new(),
+        },
+        open: Vec::new(),
+        names: HashSet::new(),
+        documents: 0,
+        is_explicit: false,
+        flow_colon: None,
+        young: None,
+        aliases: 0,
+    };
+    for event in Parser::new_from_str_with_options(text, options) {
+        let (event, span) = event.map_err(|error| {
+            let line = error.marker().line();
+            Invalid::new(line, error.info().to_string())
+        })?;
+        builder.take(event, &span)?;
+    }
+    builder.finish()?;
+    // Comments of the header of a block scalar come after the scalar.
+    builder
+        .tree
+        .comments
+        .sort_unstable_by_key(|comment| comment.start);
+    Ok(builder.tree)
+}
+
+/// A collection that is being read.
+struct Open {
+    id: Id,
+    /// The children so far: items, or keys and values in turn.
+    children: Vec<Id>,
+    is_map: bool,
+    is_flow: bool,
+}
+
+struct Builder<'t> {
+    text: &'t str,
+    lines: &'t Lines<'t>,
+    tree: Tree,
+    open: Vec<Open>,
+    names: HashSet<String>,
+    documents: usize,
+    is_explicit: bool,
+    /// The first plain text in a flow collection that holds a colon.
+    flow_colon: Option<usize>,
+    /// The first plain scalar that YAML 1.2 types differently, if the document has a `---`.
+    young: Option<usize>,
+    aliases: usize,
+}
+
+impl Builder<'_> {
+    fn fail<T>(&self, at: usize, reason: impl Into<String>) -> Result<T, Invalid> {
+        Err(Invalid::new(self.lines.number(at), reason))
+    }
+
+    fn take(&mut self, event: Event<'_>, span: &Span) -> Result<(), Invalid> {
+        let range = span.byte_range().unwrap_or_default();
+        match event {
+            Event::DocumentStart(explicit, _) => {
+                self.documents += 1;
+                if self.documents > 1 {
+                    return self.fail(range.start, "more than one document");
+                }
+                self.is_explicit = explicit;
+                if explicit {
+                    self.tree.start = range.end;
+                }
+            }
+            Event::Comment(..) => self.tree.comments.push(range),
+            Event::Anchor(id, name) => self.anchor(id, &name, range)?,
+            Event::Alias(anchor) => {
+                self.aliases += 1;
+                if self.aliases > MAX_ALIASES {
+                    return self.fail(range.start, "more than 1,000 aliases");
+                }
+                self.alias(anchor, range)?;
+            }
+            Event::Scalar(value, style, _, tag) => {
+                self.scalar(&value, style, tag.as_deref(), range, span)?
+            }
+            Event::SequenceStart(style, _, tag) => {
+                self.start(
+                    false,
+                    style == StructureStyle::Flow,
+                    tag.as_deref(),
+                    range,
+                    span,
+                )?;
+            }
+            Event::MappingStart(style, _, tag) => {
+                self.start(
+                    true,
+                    style == StructureStyle::Flow,
+                    tag.as_deref(),
+                    range,
+                    span,
+                )?;
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.end(range)?,
+            Event::UnresolvedAlias(_) => {
+                return self.fail(range.start, "an alias without an anchor");
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// What only the whole text shows.
+    fn finish(&self) -> Result<(), Invalid> {
+        // ruamel.yaml's C loader fails on such a colon, and its other one reads what follows a `---` by YAML 1.2.
+        if let (Some(_), Some(at)) = (self.flow_colon, self.young) {
+            return self.fail(at, "below a `---`, some loaders read this by YAML 1.2");
+        }
+        let content = self
+            .tree
+            .root
+            .map_or(self.text.len(), |root| self.tree.nodes[root].range.start);
+        let mut at = 0;
+        for line in self.text[..content].split_inclusive('\n') {
+            if line.starts_with("...") && content >= at {
+                return self.fail(at, "a `...` that ends nothing");
+            }
+            at += line.len();
+        }
+        Ok(())
+    }
+
+    /// Adds a node to what is open.
+    fn add(&mut self, kind: Kind, range: Range<usize>, span: &Span) -> Id {
+        let id = self.tree.nodes.len();
+        let tag = span.tag_span().and_then(|tag| tag.byte_range());
+        let parent = match self.open.last_mut() {
+            Some(open) => {
+                open.children.push(id);
+                open.id
+            }
+            None => {
+                self.tree.root.get_or_insert(id);
+                id
+            }
+        };
+        let start = tag
+            .as_ref()
+            .map_or(range.start, |tag| tag.start.min(range.start));
+        self.tree.nodes.push(Node {
+            kind,
+            body: range.start,
+            range: start..range.end,
+            anchor: 0,
+            tagged: tag.is_some(),
+            parent,
+        });
+        id
+    }
+
+    fn anchor(&mut self, anchor: usize, name: &str, range: Range<usize>) -> Result<(), Invalid> {
+        if !name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
+        {
+            return self.fail(
+                range.start,
+                "the name of an anchor is not made of letters, digits, `-` and `_`",
+            );
+        }
+        // The event follows the one of its node directly.
+        let id = self.tree.nodes.len() - 1;
+        if !self.names.insert(name.to_owned()) {
+            return self.fail(range.start, format!("the anchor `{name}` is defined twice"));
+        }
+        let node = &mut self.tree.nodes[id];
+        node.range.start = node.range.start.min(range.start);
+        node.anchor = anchor;
+        self.tree.anchors.push(id);
+        self.tree.referenced.push(false);
+        Ok(())
+    }
+
+    fn alias(&mut self, anchor: usize, range: Range<usize>) -> Result<(), Invalid> {
+        let Some(target) = self.tree.anchors.get(anchor.wrapping_sub(1)).copied() else {
+            return self.fail(range.start, "an alias without an anchor");
+        };
+        if self.open.iter().any(|open| open.id == target) {
+            return self.fail(range.start, "an alias to what it stands in");
+        }
+        let name = &self.text[range.clone()];
+        if !name[1..]
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
+        {
+            return self.fail(
+                range.start,
+                "the name of an alias is not made of letters, digits, `-` and `_`",
+            );
+        }
+        self.tree.referenced[anchor - 1] = true;
+        self.add(Kind::Alias(anchor), range.clone(), &Span::default());
+        Ok(())
+    }
+
+    fn scalar(
+        &mut self,
+        value: &str,
+        style: ScalarStyle,
+        tag: Option<&Tag>,
+        mut range: Range<usize>,
+        span: &Span,
+    ) -> Result<(), Invalid> {
+        // An empty plain scalar arrives as `~`.
+        let value = if range.is_empty() && style == ScalarStyle::Plain {
+            ""
+        } else {
+            value
+        };
+        match style {
+            ScalarStyle::Literal | ScalarStyle::Folded => {
+                let content = range.start;
+                range.start = self.header(content, style);
+                range.end = self.block_end(range.start, range.end, span.indent.unwrap_or(0))?;
+                self.tree.opaque.push(content.min(range.end)..range.end);
+            }
+            ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => {
+                self.tree.opaque.push(range.clone())
+            }
+            ScalarStyle::Plain => self.plain_in_flow(&range)?,
+        }
+        let plain = match (tag, style) {
+            (Some(tag), _) => match tag.core_suffix() {
+                Some(suffix) => schema::tagged(suffix, value).map(Plain::Value),
+                None => Err(format!("the tag `{}` is not known", tag.original())),
+            },
+            (None, ScalarStyle::Plain) if schema::breaks_ruamel(value) => {
+                Err(format!("`{value}` is a broken number to some loaders"))
+            }
+            (None, ScalarStyle::Plain) => schema::plain(value),
+            (None, _) => Ok(Plain::Value(Value::Str(value.to_owned()))),
+        };
+        match plain {
+            Ok(Plain::Value(read)) => {
+                if self.is_explicit && style == ScalarStyle::Plain && schema::is_young(value, &read)
+                {
+                    self.young.get_or_insert(range.start);
+                }
+                let value = read;
+                self.add(Kind::Scalar(style, value), range, span);
+            }
+            Ok(Plain::Merge) => {
+                self.add(Kind::Merge, range, span);
+            }
+            Err(reason) => return self.fail(range.start, reason),
+        }
+        Ok(())
+    }
+
+    /// Refuses plain text in a flow collection that holds what some loaders take for syntax there.
+    fn plain_in_flow(&mut self, range: &Range<usize>) -> Result<(), Invalid> {
+        let text = &self.text[range.clone()];
+        if !self.open.last().is_some_and(|open| open.is_flow) {
+            return Ok(());
+        }
+        if text.starts_with(':') || text.contains('?') {
+            return self.fail(
+                range.start,
+                "`?` or `:` in plain text inside brackets, which loaders read differently",
+            );
+        }
+        if text.contains(':') {
+            self.flow_colon.get_or_insert(range.start);
+        }
+        Ok(())
+    }
+
+    /// Where a block scalar ends, before the line end of its last line: blank lines behind it belong to it
+    /// only if it keeps them (`+`).
+    fn block_end(&self, header: usize, limit: usize, indent: usize) -> Result<usize, Invalid> {
+        let bytes = self.text.as_bytes();
+        let modifiers = bytes[header + 1..]
+            .iter()
+            .take_while(|b| matches!(b, b'+' | b'-' | b'0'..=b'9'))
+            .count();
+        let behind = header + 1 + modifiers;
+        let keeps = bytes[header + 1..behind].contains(&b'+');
+        let mut end = behind;
+        let mut line = self.lines.next(header);
+        // The parser's range may end with the indentation of the line that follows.
+        while line < bytes.len() && self.lines.end(line) <= limit {
+            let text_end = self.lines.end(line);
+            let spaces = bytes[line..text_end]
+                .iter()
+                .take_while(|b| **b == b' ')
+                .count();
+            // The first line of content sets the indentation, so a tab there counts as one in it.
+            if bytes.get(line + spaces) == Some(&b'\t') && (spaces < indent || end == behind) {
+                return self.fail(line, "a tab in the indentation of a block of text");
+            }
+            let is_blank =
+                text_end - line <= indent && bytes[line..text_end].iter().all(|b| *b == b' ');
+            if keeps || !is_blank {
+                end = text_end;
+            }
+            line = self.lines.next(line);
+        }
+        Ok(end)
+    }
+
+    /// The `|` or `>` of a block scalar whose content starts at `content`: on the line where the node is
+    /// introduced, behind which only its modifiers and a comment may stand.
+    fn header(&self, content: usize, style: ScalarStyle) -> usize {
+        let indicator = if style == ScalarStyle::Literal {
+            b'|'
+        } else {
+            b'>'
+        };
+        let bytes = self.text.as_bytes();
+        let floor = self.floor();
+        // The first indicator after what was read so far: in between stand only `:`, blanks, properties.
+        let ahead = &bytes[floor..content];
+        let mut at = 0;
+        while at < ahead.len() {
+            match ahead[at] {
+                byte if byte == indicator => return floor + at,
+                b'#' if at == 0 || ahead[at - 1].is_ascii_whitespace() => {
+                    at += ahead[at..]
+                        .iter()
+                        .position(|b| *b == b'\n')
+                        .unwrap_or(ahead.len() - at);
+                }
+                b'!' => {
+                    at += ahead[at..]
+                        .iter()
+                        .position(u8::is_ascii_whitespace)
+                        .unwrap_or(ahead.len() - at);
+                }
+                _ => at += 1,
+            }
+        }
+        content
+    }
+
+    /// Behind what was read last.
+    fn floor(&self) -> usize {
+        let open = match self.open.last() {
+            None => return self.tree.start,
+            Some(open) => open,
+        };
+        open.children.last().map_or_else(
+            || self.tree.nodes[open.id].body,
+            |last| self.tree.nodes[*last].range.end,
+        )
+    }
+
+    fn start(
+        &mut self,
+        is_map: bool,
+        is_flow: bool,
+        tag: Option<&Tag>,
+        range: Range<usize>,
+        span: &Span,
+    ) -> Result<(), Invalid> {
+        if self.open.len() == MAX_DEPTH {
+            return self.fail(range.start, "nested more than 64 levels deep");
+        }
+        if let Some(tag) = tag
+            && tag.core_suffix() != Some(if is_map { "map" } else { "seq" })
+        {
+            return self.fail(
+                range.start,
+                format!("the tag `{}` is not known", tag.original()),
+            );
+        }
+        let kind = if is_map {
+            Kind::Map(is_flow, Vec::new())
+        } else {
+            Kind::Seq(is_flow, Vec::new())
+        };
+        let id = self.add(kind, range, span);
+        self.open.push(Open {
+            id,
+            children: Vec::new(),
+            is_map,
+            is_flow,
+        });
+        Ok(())
+    }
+
+    fn end(&mut self, range: Range<usize>) -> Result<(), Invalid> {
+        let Some(open) = self.open.pop() else {
+            return Ok(());
+        };
+        let id = open.id;
+        let mut end = range.end;
+        let kind = if open.is_map {
+            let mut entries = Vec::with_capacity(open.children.len() / 2);
+            let mut at = self.tree.nodes[id].body;
+            for pair in open.children.chunks_exact(2) {
+                let entry = self.entry(pair[0], pair[1], at, open.is_flow)?;
+                at = self.end_of(&entry);
+                entries.push(entry);
+            }
+            if !open.is_flow {
+                end = at;
+                if let Some(first) = entries.first() {
+                    self.begin_at(id, first.start);
+                }
+            }
+            Kind::Map(open.is_flow, entries)
+        } else {
+            let mut items = Vec::with_capacity(open.children.len());
+            let mut at = None;
+            for value in open.children {
+                let item = self.item(value, at, open.is_flow);
+                if !open.is_flow {
+                    self.place_empty(value, item.start + 1);
+                }
+                at = Some(self.tree.nodes[value].range.end.max(item.start + 1));
+                items.push(item);
+            }
+            if !open.is_flow {
+                end = at.unwrap_or(end);
+                if let Some(first) = items.first() {
+                    self.begin_at(id, first.start);
+                }
+            }
+            Kind::Seq(open.is_flow, items)
+        };
+        let node = &mut self.tree.nodes[id];
+        node.kind = kind;
+        node.range.end = end;
+        Ok(())
+    }
+
+    /// Corrects where the content of a block collection begins: the parser names the first child.
+    fn begin_at(&mut self, id: Id, start: usize) {
+        let node = &mut self.tree.nodes[id];
+        if node.range.start == node.body {
+            node.range.start = start;
+        }
+        node.body = start;
+    }
+
+    /// Behind the last byte of an entry.
+    fn end_of(&self, entry: &Entry) -> usize {
+        let value = self.tree.nodes[entry.value].range.end;
+        let key = self.tree.nodes[entry.key].range.end;
+        value.max(entry.colon.unwrap_or(0)).max(key)
+    }
+
+    /// Skips blanks, line ends and comments.
+    fn skip(&self, mut at: usize) -> usize {
+        let bytes = self.text.as_bytes();
+        while let Some(byte) = bytes.get(at) {
+            match byte {
+                b' ' | b'\t' | b'\r' | b'\n' => at += 1,
+                b'#' => at = self.lines.end(at),
+                _ => break,
+            }
+        }
+        at
+    }
+
+    fn entry(&mut self, key: Id, value: Id, at: usize, is_flow: bool) -> Result<Entry, Invalid> {
+        let bytes = self.text.as_bytes();
+        let key_range = self.tree.nodes[key].range.clone();
+        let mut start = key_range.start;
+        let mut lead = self.skip(at);
+        if is_flow {
+            while matches!(bytes.get(lead), Some(b',' | b'{' | b'[')) && lead < start {
+                lead = self.skip(lead + 1);
+            }
+        }
+        if lead < start && bytes.get(lead) == Some(&b'?') {
+            start = lead;
+        }
+        if key_range.is_empty() {
+            return self.fail(key_range.start, "a key is empty");
+        }
+        if start == key_range.start && self.text[key_range.clone()].contains('\n') {
+            return self.fail(key_range.start, "a key of more than one line");
+        }
+        let ahead = self.skip(key_range.end);
+        let colon = (bytes.get(ahead) == Some(&b':')).then_some(ahead + 1);
+        let is_plain = matches!(
+            self.tree.nodes[key].kind,
+            Kind::Scalar(ScalarStyle::Plain, _)
+        );
+        if is_flow
+            && is_plain
+            && matches!(
+                colon.and_then(|colon| bytes.get(colon)),
+                Some(b',' | b'[' | b']' | b'{' | b'}')
+            )
+        {
+            return self.fail(
+                key_range.start,
+                "no blank behind a `:` inside brackets, which loaders read differently",
+            );
+        }
+        self.place_empty(value, colon.unwrap_or(key_range.end));
+        Ok(Entry {
+            start,
+            key,
+            colon,
+            value,
+        })
+    }
+
+    /// Corrects where an empty value stands, which the parser puts before the colon or behind comments: at
+    /// `introduced`, behind its colon or dash, or behind its anchor and tag.
+    fn place_empty(&mut self, value: Id, introduced: usize) {
+        let node = &self.tree.nodes[value];
+        if node.body != node.range.end || !matches!(node.kind, Kind::Scalar(ScalarStyle::Plain, _))
+        {
+            return;
+        }
+        let bytes = self.text.as_bytes();
+        let has_properties = node.anchor > 0 || node.tagged;
+        let start = if has_properties {
+            node.range.start
+        } else {
+            introduced
+        };
+        let mut end = start;
+        let mut at = start;
+        while has_properties && matches!(bytes.get(at), Some(b'&' | b'!')) {
+            let ends_it = |b: &u8| b.is_ascii_whitespace() || matches!(b, b',' | b']' | b'}');
+            end = at
+                + bytes[at..]
+                    .iter()
+                    .position(ends_it)
+                    .unwrap_or(bytes.len() - at);
+            at = end + bytes[end..].iter().take_while(|b| **b == b' ').count();
+        }
+        let node = &mut self.tree.nodes[value];
+        node.range = start..end;
+        node.body = end;
+    }
+
+    fn item(&self, value: Id, at: Option<usize>, is_flow: bool) -> Item {
+        let range = &self.tree.nodes[value].range;
+        if is_flow {
+            return Item {
+                start: range.start,
+                value,
+            };
+        }
+        let bytes = self.text.as_bytes();
+        let start = match at {
+            Some(at) => self.skip(at),
+            // Before the first item stand only its dash, blanks and comments.
+            None => self.first_dash(range.start),
+        };
+        debug_assert_eq!(bytes.get(start), Some(&b'-'));
+        Item { start, value }
+    }
+
+    /// The dash of a sequence's first item, whose value starts at `value`.
+    fn first_dash(&self, value: usize) -> usize {
+        let bytes = self.text.as_bytes();
+        let mut end = value;
+        loop {
+            let line = self.lines.start(end);
+            let before = &bytes[line..end];
+            let comment = self
+                .tree
+                .comments
+                .iter()
+                .rev()
+                .take_while(|comment| comment.start >= line)
+                .find(|comment| comment.start < end);
+            let before = comment.map_or(before, |comment| &bytes[line..comment.start]);
+            if let Some(dash) = before.iter().rposition(|b| !b.is_ascii_whitespace()) {
+                return line + dash;
+            }
+            if line == 0 {
+                return value;
+            }
+            end = line - 1;
+        }
+    }
+}
