@@ -41,9 +41,6 @@ pub struct App {
     /// What of it runs.
     #[serde(default, rename = "runtime")]
     pub runtimes: Vec<RuntimeKind>,
-    /// The application's own non-interactive migrator, for versions past the catalog.
-    #[serde(default)]
-    pub native_migrator: Option<NativeMigrator>,
 }
 
 /// Where an application's homes are.
@@ -228,14 +225,6 @@ pub struct SelfRules {
     /// States that mean that it does not serve as it should.
     #[serde(default)]
     pub failed: Vec<String>,
-}
-
-/// A command of the application that migrates one home without asking.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct NativeMigrator {
-    /// Arguments for the install's own interpreter.
-    pub args: Vec<String>,
 }
 
 impl App {
