@@ -27,6 +27,10 @@ use crate::world::{self, World, fail_point};
 /// flock(2) has no time limit of its own, so a wait looks this often.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
+/// A process that was just started holds what its parent had open until it is another program (execve(2)): the lock of
+/// a run that was killed at that moment is given back a moment later.
+const ORPHAN_GRACE: Duration = Duration::from_secs(2);
+
 /// Proof that this process holds the lock of its account's runs.
 ///
 /// A run that another run started, directly or through others, works under the lock of that one.
@@ -78,7 +82,13 @@ impl Lock {
                     is_shared: true,
                 });
             }
-            if Instant::now() >= deadline {
+            let orphaned = Self::holder(path).is_some_and(|holder| is_gone(&holder));
+            let grace = if orphaned {
+                ORPHAN_GRACE
+            } else {
+                Duration::ZERO
+            };
+            if Instant::now() >= deadline + grace {
                 let who = Self::holder(path).map_or_else(
                     || String::from("another run"),
                     |holder| format!("another run (pid {}, since {})", holder.pid, holder.since),
@@ -170,6 +180,12 @@ fn is_ancestor(world: &World, holder: &Holder) -> bool {
         pid = parent;
     }
     false
+}
+
+/// Whether the holder that stands in a lock file ended without giving the lock back.
+fn is_gone(holder: &Holder) -> bool {
+    holder.start_ticks.is_some()
+        && procfs::start_ticks(holder.pid).is_ok_and(|start| start != holder.start_ticks)
 }
 
 /// Task: locks homes of one account and holds them until the asker is gone.
