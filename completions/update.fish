@@ -37,7 +37,7 @@ complete -c update -n "__fish_update_needs_command" -l color -d 'When to use col
 always\t'Always'
 never\t'Never'"
 complete -c update -n "__fish_update_needs_command" -l to -d 'Version for homes whose installs do not say one' -r
-complete -c update -n "__fish_update_needs_command" -l restart -d 'Which runtimes to restart [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
+complete -c update -n "__fish_update_needs_command" -l restart -d 'Which runtimes to restart: stale, always or never [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_needs_command" -l jobs -d 'How many restarts run side by side [default: 8]' -r
@@ -81,7 +81,7 @@ complete -c update -n "__fish_update_using_subcommand apply" -l color -d 'When t
 always\t'Always'
 never\t'Never'"
 complete -c update -n "__fish_update_using_subcommand apply" -l to -d 'Version for homes whose installs do not say one' -r
-complete -c update -n "__fish_update_using_subcommand apply" -l restart -d 'Which runtimes to restart [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
+complete -c update -n "__fish_update_using_subcommand apply" -l restart -d 'Which runtimes to restart: stale, always or never [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand apply" -l jobs -d 'How many restarts run side by side [default: 8]' -r
@@ -114,7 +114,7 @@ complete -c update -n "__fish_update_using_subcommand plan" -l color -d 'When to
 always\t'Always'
 never\t'Never'"
 complete -c update -n "__fish_update_using_subcommand plan" -l to -d 'Version for homes whose installs do not say one' -r
-complete -c update -n "__fish_update_using_subcommand plan" -l restart -d 'Which runtimes to restart [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
+complete -c update -n "__fish_update_using_subcommand plan" -l restart -d 'Which runtimes to restart: stale, always or never [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand plan" -l jobs -d 'How many restarts run side by side [default: 8]' -r
@@ -148,7 +148,7 @@ complete -c update -n "__fish_update_using_subcommand status" -l color -d 'When 
 always\t'Always'
 never\t'Never'"
 complete -c update -n "__fish_update_using_subcommand status" -l to -d 'Version for homes whose installs do not say one' -r
-complete -c update -n "__fish_update_using_subcommand status" -l restart -d 'Which runtimes to restart [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
+complete -c update -n "__fish_update_using_subcommand status" -l restart -d 'Which runtimes to restart: stale, always or never [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand status" -l jobs -d 'How many restarts run side by side [default: 8]' -r
@@ -181,7 +181,7 @@ complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_se
 always\t'Always'
 never\t'Never'"
 complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -l to -d 'Version for homes whose installs do not say one' -r
-complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -l restart -d 'Which runtimes to restart [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
+complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -l restart -d 'Which runtimes to restart: stale, always or never [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -l jobs -d 'How many restarts run side by side [default: 8]' -r
@@ -220,7 +220,7 @@ complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_s
 always\t'Always'
 never\t'Never'"
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from show" -l to -d 'Version for homes whose installs do not say one' -r
-complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from show" -l restart -d 'Which runtimes to restart [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from show" -l restart -d 'Which runtimes to restart: stale, always or never [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from show" -l jobs -d 'How many restarts run side by side [default: 8]' -r
@@ -253,7 +253,7 @@ complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_s
 always\t'Always'
 never\t'Never'"
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from list" -l to -d 'Version for homes whose installs do not say one' -r
-complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from list" -l restart -d 'Which runtimes to restart [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from list" -l restart -d 'Which runtimes to restart: stale, always or never [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from list" -l jobs -d 'How many restarts run side by side [default: 8]' -r
@@ -286,7 +286,7 @@ complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_s
 always\t'Always'
 never\t'Never'"
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from verify" -l to -d 'Version for homes whose installs do not say one' -r
-complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from verify" -l restart -d 'Which runtimes to restart [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from verify" -l restart -d 'Which runtimes to restart: stale, always or never [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from verify" -l jobs -d 'How many restarts run side by side [default: 8]' -r
@@ -319,7 +319,7 @@ complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_s
 always\t'Always'
 never\t'Never'"
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from schema" -l to -d 'Version for homes whose installs do not say one' -r
-complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from schema" -l restart -d 'Which runtimes to restart [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from schema" -l restart -d 'Which runtimes to restart: stale, always or never [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from schema" -l jobs -d 'How many restarts run side by side [default: 8]' -r
@@ -355,7 +355,7 @@ complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_s
 always\t'Always'
 never\t'Never'"
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l to -d 'Version for homes whose installs do not say one' -r
-complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l restart -d 'Which runtimes to restart [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l restart -d 'Which runtimes to restart: stale, always or never [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l jobs -d 'How many restarts run side by side [default: 8]' -r
@@ -388,7 +388,7 @@ complete -c update -n "__fish_update_using_subcommand rollback" -l color -d 'Whe
 always\t'Always'
 never\t'Never'"
 complete -c update -n "__fish_update_using_subcommand rollback" -l to -d 'Version for homes whose installs do not say one' -r
-complete -c update -n "__fish_update_using_subcommand rollback" -l restart -d 'Which runtimes to restart [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
+complete -c update -n "__fish_update_using_subcommand rollback" -l restart -d 'Which runtimes to restart: stale, always or never [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand rollback" -l jobs -d 'How many restarts run side by side [default: 8]' -r
@@ -421,7 +421,7 @@ complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen
 always\t'Always'
 never\t'Never'"
 complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -l to -d 'Version for homes whose installs do not say one' -r
-complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -l restart -d 'Which runtimes to restart [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
+complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -l restart -d 'Which runtimes to restart: stale, always or never [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -l jobs -d 'How many restarts run side by side [default: 8]' -r
@@ -457,7 +457,7 @@ complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_sub
 always\t'Always'
 never\t'Never'"
 complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from verify" -l to -d 'Version for homes whose installs do not say one' -r
-complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from verify" -l restart -d 'Which runtimes to restart [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from verify" -l restart -d 'Which runtimes to restart: stale, always or never [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from verify" -l jobs -d 'How many restarts run side by side [default: 8]' -r
@@ -490,7 +490,7 @@ complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_sub
 always\t'Always'
 never\t'Never'"
 complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from export" -l to -d 'Version for homes whose installs do not say one' -r
-complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from export" -l restart -d 'Which runtimes to restart [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from export" -l restart -d 'Which runtimes to restart: stale, always or never [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from export" -l jobs -d 'How many restarts run side by side [default: 8]' -r
@@ -523,7 +523,7 @@ complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_
 always\t'Always'
 never\t'Never'"
 complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -l to -d 'Version for homes whose installs do not say one' -r
-complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -l restart -d 'Which runtimes to restart [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
+complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -l restart -d 'Which runtimes to restart: stale, always or never [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -l jobs -d 'How many restarts run side by side [default: 8]' -r
@@ -562,7 +562,7 @@ complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subc
 always\t'Always'
 never\t'Never'"
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from create" -l to -d 'Version for homes whose installs do not say one' -r
-complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from create" -l restart -d 'Which runtimes to restart [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from create" -l restart -d 'Which runtimes to restart: stale, always or never [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from create" -l jobs -d 'How many restarts run side by side [default: 8]' -r
@@ -595,7 +595,7 @@ complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subc
 always\t'Always'
 never\t'Never'"
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from status" -l to -d 'Version for homes whose installs do not say one' -r
-complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from status" -l restart -d 'Which runtimes to restart [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from status" -l restart -d 'Which runtimes to restart: stale, always or never [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from status" -l jobs -d 'How many restarts run side by side [default: 8]' -r
@@ -628,7 +628,7 @@ complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subc
 always\t'Always'
 never\t'Never'"
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from transition" -l to -d 'Version for homes whose installs do not say one' -r
-complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from transition" -l restart -d 'Which runtimes to restart [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from transition" -l restart -d 'Which runtimes to restart: stale, always or never [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from transition" -l jobs -d 'How many restarts run side by side [default: 8]' -r
@@ -661,7 +661,7 @@ complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subc
 always\t'Always'
 never\t'Never'"
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from list" -l to -d 'Version for homes whose installs do not say one' -r
-complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from list" -l restart -d 'Which runtimes to restart [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from list" -l restart -d 'Which runtimes to restart: stale, always or never [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from list" -l jobs -d 'How many restarts run side by side [default: 8]' -r
@@ -694,7 +694,7 @@ complete -c update -n "__fish_update_using_subcommand mechanisms" -l color -d 'W
 always\t'Always'
 never\t'Never'"
 complete -c update -n "__fish_update_using_subcommand mechanisms" -l to -d 'Version for homes whose installs do not say one' -r
-complete -c update -n "__fish_update_using_subcommand mechanisms" -l restart -d 'Which runtimes to restart [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
+complete -c update -n "__fish_update_using_subcommand mechanisms" -l restart -d 'Which runtimes to restart: stale, always or never [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand mechanisms" -l jobs -d 'How many restarts run side by side [default: 8]' -r
@@ -728,7 +728,7 @@ complete -c update -n "__fish_update_using_subcommand migrations; and not __fish
 always\t'Always'
 never\t'Never'"
 complete -c update -n "__fish_update_using_subcommand migrations; and not __fish_seen_subcommand_from list show diff lint" -l to -d 'Version for homes whose installs do not say one' -r
-complete -c update -n "__fish_update_using_subcommand migrations; and not __fish_seen_subcommand_from list show diff lint" -l restart -d 'Which runtimes to restart [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
+complete -c update -n "__fish_update_using_subcommand migrations; and not __fish_seen_subcommand_from list show diff lint" -l restart -d 'Which runtimes to restart: stale, always or never [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand migrations; and not __fish_seen_subcommand_from list show diff lint" -l jobs -d 'How many restarts run side by side [default: 8]' -r
@@ -765,7 +765,7 @@ complete -c update -n "__fish_update_using_subcommand migrations; and __fish_see
 always\t'Always'
 never\t'Never'"
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from list" -l to -d 'Version for homes whose installs do not say one' -r
-complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from list" -l restart -d 'Which runtimes to restart [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
+complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from list" -l restart -d 'Which runtimes to restart: stale, always or never [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from list" -l jobs -d 'How many restarts run side by side [default: 8]' -r
@@ -798,7 +798,7 @@ complete -c update -n "__fish_update_using_subcommand migrations; and __fish_see
 always\t'Always'
 never\t'Never'"
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from show" -l to -d 'Version for homes whose installs do not say one' -r
-complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from show" -l restart -d 'Which runtimes to restart [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
+complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from show" -l restart -d 'Which runtimes to restart: stale, always or never [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from show" -l jobs -d 'How many restarts run side by side [default: 8]' -r
@@ -831,7 +831,7 @@ complete -c update -n "__fish_update_using_subcommand migrations; and __fish_see
 always\t'Always'
 never\t'Never'"
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from diff" -l to -d 'Version for homes whose installs do not say one' -r
-complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from diff" -l restart -d 'Which runtimes to restart [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
+complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from diff" -l restart -d 'Which runtimes to restart: stale, always or never [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from diff" -l jobs -d 'How many restarts run side by side [default: 8]' -r
@@ -864,7 +864,7 @@ complete -c update -n "__fish_update_using_subcommand migrations; and __fish_see
 always\t'Always'
 never\t'Never'"
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from lint" -l to -d 'Version for homes whose installs do not say one' -r
-complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from lint" -l restart -d 'Which runtimes to restart [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
+complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from lint" -l restart -d 'Which runtimes to restart: stale, always or never [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from lint" -l jobs -d 'How many restarts run side by side [default: 8]' -r
@@ -897,7 +897,7 @@ complete -c update -n "__fish_update_using_subcommand rehearse" -l color -d 'Whe
 always\t'Always'
 never\t'Never'"
 complete -c update -n "__fish_update_using_subcommand rehearse" -l to -d 'Version for homes whose installs do not say one' -r
-complete -c update -n "__fish_update_using_subcommand rehearse" -l restart -d 'Which runtimes to restart [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
+complete -c update -n "__fish_update_using_subcommand rehearse" -l restart -d 'Which runtimes to restart: stale, always or never [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand rehearse" -l jobs -d 'How many restarts run side by side [default: 8]' -r

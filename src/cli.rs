@@ -9,7 +9,6 @@ use crate::ui::{Color, Format};
 
 /// What stands below the help of the command itself.
 const AFTER_HELP: &str = "\
-Without a command it does the run. Nothing is ever asked; results go to standard output.
 Exit status: 0 clean, 1 finished but not clean, 2 usage, 3 bad input or state, 4 refused,
 5 changes are pending (plan --check), 75 another run holds the lock.
 More: update COMMAND --help, update --help-all, man 8 update.";
@@ -312,8 +311,14 @@ pub struct RunFlags {
     /// Version for homes whose installs do not say one
     #[arg(long, global = true, hide_short_help = true, value_name = "VERSION")]
     pub to: Option<u32>,
-    /// Which runtimes to restart [default: stale]
-    #[arg(long, global = true, value_enum, value_name = "WHEN")]
+    /// Which runtimes to restart: stale, always or never [default: stale]
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        hide_possible_values = true,
+        value_name = "WHEN"
+    )]
     pub restart: Option<RestartWhen>,
     /// Leave every home as it is
     #[arg(long, global = true, hide_short_help = true)]

@@ -2,7 +2,13 @@
 //! root, network address, users and fleet. The network is a bridge inside the first machine's namespace,
 //! so nothing of this machine is touched, and all of it goes with the machines.
 
-#[allow(dead_code, reason = "one support tree for all end-to-end tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    reason = "a test may panic, and looks at the program from outside"
+)]
+
 mod support;
 
 use std::path::{Path, PathBuf};

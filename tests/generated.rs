@@ -1,6 +1,13 @@
 //! What is committed below `man/` and `completions/` is what `update generate` prints, and the help is one
 //! that a person can find the way in.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    reason = "a test may panic, and looks at the program from outside"
+)]
+
 use std::process::Command;
 
 fn update(arguments: &[&str]) -> String {

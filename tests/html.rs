@@ -1,6 +1,13 @@
 //! The page of a receipt: safe whatever stands in the receipt, and good to read in a real browser, on a
 //! phone, without colour and aloud.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    reason = "a test may panic, and looks at the program from outside"
+)]
+
 use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,13 @@
 //! The man pages say what the program knows: every key, field, word, status and operation stands in the
 //! page that is the reference for it, and the pages pass the linters.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    reason = "a test may panic, and looks at the program from outside"
+)]
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;

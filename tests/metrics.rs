@@ -1,7 +1,13 @@
 //! What a run tells others: metrics that Prometheus takes, a command on a verdict, and under a real systemd its
 //! stage and the priority of its lines.
 
-#[allow(dead_code, reason = "one support tree for all end-to-end tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    reason = "a test may panic, and looks at the program from outside"
+)]
+
 mod support;
 
 use std::io::Write as _;
