@@ -265,7 +265,13 @@ pub struct RunFlags {
     #[arg(long, global = true, hide_short_help = true, value_name = "TIME")]
     pub lock_timeout: Option<Limit>,
     /// What starts the run [default: cron where cron does, else manual]
-    #[arg(long, global = true, hide_short_help = true, value_enum, value_name = "WHAT")]
+    #[arg(
+        long,
+        global = true,
+        hide_short_help = true,
+        value_enum,
+        value_name = "WHAT"
+    )]
     pub trigger: Option<Trigger>,
     /// Write the result as metrics for the textfile collector of Prometheus
     #[arg(long, global = true, hide_short_help = true, value_name = "FILE")]
