@@ -19,6 +19,12 @@ _update() {
             update,apply)
                 cmd="update__subcmd__apply"
                 ;;
+            update,audit)
+                cmd="update__subcmd__audit"
+                ;;
+            update,cell)
+                cmd="update__subcmd__cell"
+                ;;
             update,mechanisms)
                 cmd="update__subcmd__mechanisms"
                 ;;
@@ -34,8 +40,29 @@ _update() {
             update,rehearse)
                 cmd="update__subcmd__rehearse"
                 ;;
+            update,rollback)
+                cmd="update__subcmd__rollback"
+                ;;
             update,status)
                 cmd="update__subcmd__status"
+                ;;
+            update__subcmd__audit,export)
+                cmd="update__subcmd__audit__subcmd__export"
+                ;;
+            update__subcmd__audit,verify)
+                cmd="update__subcmd__audit__subcmd__verify"
+                ;;
+            update__subcmd__cell,create)
+                cmd="update__subcmd__cell__subcmd__create"
+                ;;
+            update__subcmd__cell,list)
+                cmd="update__subcmd__cell__subcmd__list"
+                ;;
+            update__subcmd__cell,status)
+                cmd="update__subcmd__cell__subcmd__status"
+                ;;
+            update__subcmd__cell,transition)
+                cmd="update__subcmd__cell__subcmd__transition"
                 ;;
             update__subcmd__migrations,diff)
                 cmd="update__subcmd__migrations__subcmd__diff"
@@ -61,6 +88,9 @@ _update() {
             update__subcmd__receipt,show)
                 cmd="update__subcmd__receipt__subcmd__show"
                 ;;
+            update__subcmd__receipt,verify)
+                cmd="update__subcmd__receipt__subcmd__verify"
+                ;;
             *)
                 ;;
         esac
@@ -68,7 +98,7 @@ _update() {
 
     case "${cmd}" in
         update)
-            opts="-q -v -h -V --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --trigger --metrics-file --dry-run --version apply plan status receipt mechanisms migrations rehearse"
+            opts="-q -v -h -V --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run --version apply plan status receipt rollback audit cell mechanisms migrations rehearse"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -130,6 +160,14 @@ _update() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --request-id)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --keep)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --trigger)
                     COMPREPLY=($(compgen -W "manual cron package" -- "${cur}"))
                     return 0
@@ -146,7 +184,7 @@ _update() {
             return 0
             ;;
         update__subcmd__apply)
-            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --trigger --metrics-file --dry-run"
+            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -205,6 +243,714 @@ _update() {
                     return 0
                     ;;
                 --lock-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --request-id)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --keep)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --trigger)
+                    COMPREPLY=($(compgen -W "manual cron package" -- "${cur}"))
+                    return 0
+                    ;;
+                --metrics-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        update__subcmd__audit)
+            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run verify export"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --app)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --home)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --user)
+                    COMPREPLY=($(compgen -W "$("$1" complete user 2>/dev/null)" -- "${cur}"))
+                    return 0
+                    ;;
+                --profile)
+                    COMPREPLY=($(compgen -W "$("$1" complete profile 2>/dev/null)" -- "${cur}"))
+                    return 0
+                    ;;
+                --state-dir)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "text json yaml" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --to)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --restart)
+                    COMPREPLY=($(compgen -W "stale always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --jobs)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-failures)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --deadline)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --lock-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --request-id)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --keep)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --trigger)
+                    COMPREPLY=($(compgen -W "manual cron package" -- "${cur}"))
+                    return 0
+                    ;;
+                --metrics-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        update__subcmd__audit__subcmd__export)
+            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --app)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --home)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --user)
+                    COMPREPLY=($(compgen -W "$("$1" complete user 2>/dev/null)" -- "${cur}"))
+                    return 0
+                    ;;
+                --profile)
+                    COMPREPLY=($(compgen -W "$("$1" complete profile 2>/dev/null)" -- "${cur}"))
+                    return 0
+                    ;;
+                --state-dir)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "text json yaml" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --to)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --restart)
+                    COMPREPLY=($(compgen -W "stale always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --jobs)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-failures)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --deadline)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --lock-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --request-id)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --keep)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --trigger)
+                    COMPREPLY=($(compgen -W "manual cron package" -- "${cur}"))
+                    return 0
+                    ;;
+                --metrics-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        update__subcmd__audit__subcmd__verify)
+            opts="-q -v -h --file --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --app)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --home)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --user)
+                    COMPREPLY=($(compgen -W "$("$1" complete user 2>/dev/null)" -- "${cur}"))
+                    return 0
+                    ;;
+                --profile)
+                    COMPREPLY=($(compgen -W "$("$1" complete profile 2>/dev/null)" -- "${cur}"))
+                    return 0
+                    ;;
+                --state-dir)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "text json yaml" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --to)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --restart)
+                    COMPREPLY=($(compgen -W "stale always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --jobs)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-failures)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --deadline)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --lock-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --request-id)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --keep)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --trigger)
+                    COMPREPLY=($(compgen -W "manual cron package" -- "${cur}"))
+                    return 0
+                    ;;
+                --metrics-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        update__subcmd__cell)
+            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run create status transition list"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --app)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --home)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --user)
+                    COMPREPLY=($(compgen -W "$("$1" complete user 2>/dev/null)" -- "${cur}"))
+                    return 0
+                    ;;
+                --profile)
+                    COMPREPLY=($(compgen -W "$("$1" complete profile 2>/dev/null)" -- "${cur}"))
+                    return 0
+                    ;;
+                --state-dir)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "text json yaml" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --to)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --restart)
+                    COMPREPLY=($(compgen -W "stale always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --jobs)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-failures)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --deadline)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --lock-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --request-id)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --keep)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --trigger)
+                    COMPREPLY=($(compgen -W "manual cron package" -- "${cur}"))
+                    return 0
+                    ;;
+                --metrics-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        update__subcmd__cell__subcmd__create)
+            opts="-q -v -h --release --config-digest --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --release)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --config-digest)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --app)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --home)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --user)
+                    COMPREPLY=($(compgen -W "$("$1" complete user 2>/dev/null)" -- "${cur}"))
+                    return 0
+                    ;;
+                --profile)
+                    COMPREPLY=($(compgen -W "$("$1" complete profile 2>/dev/null)" -- "${cur}"))
+                    return 0
+                    ;;
+                --state-dir)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "text json yaml" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --to)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --restart)
+                    COMPREPLY=($(compgen -W "stale always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --jobs)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-failures)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --deadline)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --lock-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --request-id)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --keep)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --trigger)
+                    COMPREPLY=($(compgen -W "manual cron package" -- "${cur}"))
+                    return 0
+                    ;;
+                --metrics-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        update__subcmd__cell__subcmd__list)
+            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --app)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --home)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --user)
+                    COMPREPLY=($(compgen -W "$("$1" complete user 2>/dev/null)" -- "${cur}"))
+                    return 0
+                    ;;
+                --profile)
+                    COMPREPLY=($(compgen -W "$("$1" complete profile 2>/dev/null)" -- "${cur}"))
+                    return 0
+                    ;;
+                --state-dir)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "text json yaml" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --to)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --restart)
+                    COMPREPLY=($(compgen -W "stale always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --jobs)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-failures)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --deadline)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --lock-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --request-id)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --keep)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --trigger)
+                    COMPREPLY=($(compgen -W "manual cron package" -- "${cur}"))
+                    return 0
+                    ;;
+                --metrics-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        update__subcmd__cell__subcmd__status)
+            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --app)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --home)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --user)
+                    COMPREPLY=($(compgen -W "$("$1" complete user 2>/dev/null)" -- "${cur}"))
+                    return 0
+                    ;;
+                --profile)
+                    COMPREPLY=($(compgen -W "$("$1" complete profile 2>/dev/null)" -- "${cur}"))
+                    return 0
+                    ;;
+                --state-dir)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "text json yaml" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --to)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --restart)
+                    COMPREPLY=($(compgen -W "stale always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --jobs)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-failures)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --deadline)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --lock-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --request-id)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --keep)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --trigger)
+                    COMPREPLY=($(compgen -W "manual cron package" -- "${cur}"))
+                    return 0
+                    ;;
+                --metrics-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        update__subcmd__cell__subcmd__transition)
+            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --app)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --home)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --user)
+                    COMPREPLY=($(compgen -W "$("$1" complete user 2>/dev/null)" -- "${cur}"))
+                    return 0
+                    ;;
+                --profile)
+                    COMPREPLY=($(compgen -W "$("$1" complete profile 2>/dev/null)" -- "${cur}"))
+                    return 0
+                    ;;
+                --state-dir)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "text json yaml" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --to)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --restart)
+                    COMPREPLY=($(compgen -W "stale always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --jobs)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-failures)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --deadline)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --lock-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --request-id)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --keep)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -224,7 +970,7 @@ _update() {
             return 0
             ;;
         update__subcmd__mechanisms)
-            opts="$("$1" complete unit 2>/dev/null) -q -v -h --explain --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --trigger --metrics-file --dry-run"
+            opts="$("$1" complete unit 2>/dev/null) -q -v -h --explain --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -283,6 +1029,14 @@ _update() {
                     return 0
                     ;;
                 --lock-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --request-id)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --keep)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -302,7 +1056,7 @@ _update() {
             return 0
             ;;
         update__subcmd__migrations)
-            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --trigger --metrics-file --dry-run list show diff lint"
+            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run list show diff lint"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -361,6 +1115,14 @@ _update() {
                     return 0
                     ;;
                 --lock-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --request-id)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --keep)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -380,7 +1142,7 @@ _update() {
             return 0
             ;;
         update__subcmd__migrations__subcmd__diff)
-            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --trigger --metrics-file --dry-run"
+            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -439,6 +1201,14 @@ _update() {
                     return 0
                     ;;
                 --lock-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --request-id)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --keep)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -458,7 +1228,7 @@ _update() {
             return 0
             ;;
         update__subcmd__migrations__subcmd__lint)
-            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --trigger --metrics-file --dry-run"
+            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -517,6 +1287,14 @@ _update() {
                     return 0
                     ;;
                 --lock-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --request-id)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --keep)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -536,7 +1314,7 @@ _update() {
             return 0
             ;;
         update__subcmd__migrations__subcmd__list)
-            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --trigger --metrics-file --dry-run"
+            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -595,6 +1373,14 @@ _update() {
                     return 0
                     ;;
                 --lock-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --request-id)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --keep)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -614,7 +1400,7 @@ _update() {
             return 0
             ;;
         update__subcmd__migrations__subcmd__show)
-            opts="$("$1" complete migration 2>/dev/null) -q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --trigger --metrics-file --dry-run"
+            opts="$("$1" complete migration 2>/dev/null) -q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -673,6 +1459,14 @@ _update() {
                     return 0
                     ;;
                 --lock-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --request-id)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --keep)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -692,7 +1486,7 @@ _update() {
             return 0
             ;;
         update__subcmd__plan)
-            opts="-q -v -h --check --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --trigger --metrics-file --dry-run"
+            opts="-q -v -h --check --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -751,6 +1545,14 @@ _update() {
                     return 0
                     ;;
                 --lock-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --request-id)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --keep)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -770,7 +1572,7 @@ _update() {
             return 0
             ;;
         update__subcmd__receipt)
-            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --trigger --metrics-file --dry-run show list schema merge"
+            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run show list verify schema merge"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -832,6 +1634,14 @@ _update() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --request-id)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --keep)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --trigger)
                     COMPREPLY=($(compgen -W "manual cron package" -- "${cur}"))
                     return 0
@@ -848,7 +1658,7 @@ _update() {
             return 0
             ;;
         update__subcmd__receipt__subcmd__list)
-            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --trigger --metrics-file --dry-run"
+            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -910,6 +1720,14 @@ _update() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --request-id)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --keep)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --trigger)
                     COMPREPLY=($(compgen -W "manual cron package" -- "${cur}"))
                     return 0
@@ -926,7 +1744,7 @@ _update() {
             return 0
             ;;
         update__subcmd__receipt__subcmd__merge)
-            opts="-q -v -h --inventory --max-age --html --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --trigger --metrics-file --dry-run"
+            opts="-q -v -h --inventory --max-age --html --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1000,6 +1818,14 @@ _update() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --request-id)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --keep)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --trigger)
                     COMPREPLY=($(compgen -W "manual cron package" -- "${cur}"))
                     return 0
@@ -1016,7 +1842,7 @@ _update() {
             return 0
             ;;
         update__subcmd__receipt__subcmd__schema)
-            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --trigger --metrics-file --dry-run"
+            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1078,6 +1904,14 @@ _update() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --request-id)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --keep)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --trigger)
                     COMPREPLY=($(compgen -W "manual cron package" -- "${cur}"))
                     return 0
@@ -1094,7 +1928,7 @@ _update() {
             return 0
             ;;
         update__subcmd__receipt__subcmd__show)
-            opts="$("$1" complete run 2>/dev/null) -q -v -h --html --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --trigger --metrics-file --dry-run"
+            opts="$("$1" complete run 2>/dev/null) -q -v -h --html --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1160,6 +1994,100 @@ _update() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --request-id)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --keep)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --trigger)
+                    COMPREPLY=($(compgen -W "manual cron package" -- "${cur}"))
+                    return 0
+                    ;;
+                --metrics-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        update__subcmd__receipt__subcmd__verify)
+            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --app)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --home)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --user)
+                    COMPREPLY=($(compgen -W "$("$1" complete user 2>/dev/null)" -- "${cur}"))
+                    return 0
+                    ;;
+                --profile)
+                    COMPREPLY=($(compgen -W "$("$1" complete profile 2>/dev/null)" -- "${cur}"))
+                    return 0
+                    ;;
+                --state-dir)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "text json yaml" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --to)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --restart)
+                    COMPREPLY=($(compgen -W "stale always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --jobs)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-failures)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --deadline)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --lock-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --request-id)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --keep)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --trigger)
                     COMPREPLY=($(compgen -W "manual cron package" -- "${cur}"))
                     return 0
@@ -1176,7 +2104,7 @@ _update() {
             return 0
             ;;
         update__subcmd__rehearse)
-            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --trigger --metrics-file --dry-run"
+            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1235,6 +2163,100 @@ _update() {
                     return 0
                     ;;
                 --lock-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --request-id)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --keep)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --trigger)
+                    COMPREPLY=($(compgen -W "manual cron package" -- "${cur}"))
+                    return 0
+                    ;;
+                --metrics-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        update__subcmd__rollback)
+            opts="$("$1" complete run 2>/dev/null) -q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --app)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --home)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --user)
+                    COMPREPLY=($(compgen -W "$("$1" complete user 2>/dev/null)" -- "${cur}"))
+                    return 0
+                    ;;
+                --profile)
+                    COMPREPLY=($(compgen -W "$("$1" complete profile 2>/dev/null)" -- "${cur}"))
+                    return 0
+                    ;;
+                --state-dir)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "text json yaml" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --to)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --restart)
+                    COMPREPLY=($(compgen -W "stale always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --jobs)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-failures)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --deadline)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --lock-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --request-id)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --keep)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1254,7 +2276,7 @@ _update() {
             return 0
             ;;
         update__subcmd__status)
-            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --trigger --metrics-file --dry-run"
+            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1313,6 +2335,14 @@ _update() {
                     return 0
                     ;;
                 --lock-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --request-id)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --keep)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_update_global_optspecs
-    string join \n app= home= user= profile= state-dir= config= format= json q/quiet v/verbose color= h/help help-all to= restart= no-migrate jobs= max-failures= deadline= lock-timeout= trigger= metrics-file= dry-run V/version
+    string join \n app= home= user= profile= state-dir= config= format= json q/quiet v/verbose color= h/help help-all to= restart= no-migrate jobs= max-failures= deadline= lock-timeout= request-id= keep= trigger= metrics-file= dry-run V/version
 end
 
 function __fish_update_needs_command
@@ -44,7 +44,9 @@ complete -c update -n "__fish_update_needs_command" -l jobs -d 'How many restart
 complete -c update -n "__fish_update_needs_command" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
 complete -c update -n "__fish_update_needs_command" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_needs_command" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
-complete -c update -n "__fish_update_needs_command" -l trigger -d 'What starts the run' -r -f -a "manual\t'A person'
+complete -c update -n "__fish_update_needs_command" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
+complete -c update -n "__fish_update_needs_command" -l keep -d 'How many snapshots are kept, for how long, or both: 20, 90d, 20,90d [default: 20]' -r
+complete -c update -n "__fish_update_needs_command" -l trigger -d 'What starts the run [default: cron where cron does, else manual]' -r -f -a "manual\t'A person'
 cron\t'A timer or cron'
 package\t'A package\'s post-installation hook'"
 complete -c update -n "__fish_update_needs_command" -l metrics-file -d 'Write the result as metrics for the textfile collector of Prometheus' -r -F
@@ -60,6 +62,9 @@ complete -c update -n "__fish_update_needs_command" -f -a "apply" -d 'Do it: mig
 complete -c update -n "__fish_update_needs_command" -f -a "plan" -d 'Show what a run would do, and why; changes nothing'
 complete -c update -n "__fish_update_needs_command" -f -a "status" -d 'Show the fleet as it is'
 complete -c update -n "__fish_update_needs_command" -f -a "receipt" -d 'Show and check the records of earlier runs (`update receipt show`)'
+complete -c update -n "__fish_update_needs_command" -f -a "rollback" -d 'Put back what a run wrote over, if nobody changed it since; databases are never rolled back'
+complete -c update -n "__fish_update_needs_command" -f -a "audit" -d 'Prove the audit chain, or write it out'
+complete -c update -n "__fish_update_needs_command" -f -a "cell" -d 'Keep the registry of managed root homes'
 complete -c update -n "__fish_update_needs_command" -f -a "mechanisms" -d 'Show how each kind of runtime is restarted'
 complete -c update -n "__fish_update_needs_command" -f -a "migrations" -d 'Show the migrations of the application, and what they would change'
 complete -c update -n "__fish_update_needs_command" -f -a "rehearse" -d 'Do the whole run on synthetic homes in a temporary folder, then remove them'
@@ -83,7 +88,9 @@ complete -c update -n "__fish_update_using_subcommand apply" -l jobs -d 'How man
 complete -c update -n "__fish_update_using_subcommand apply" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand apply" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand apply" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
-complete -c update -n "__fish_update_using_subcommand apply" -l trigger -d 'What starts the run' -r -f -a "manual\t'A person'
+complete -c update -n "__fish_update_using_subcommand apply" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
+complete -c update -n "__fish_update_using_subcommand apply" -l keep -d 'How many snapshots are kept, for how long, or both: 20, 90d, 20,90d [default: 20]' -r
+complete -c update -n "__fish_update_using_subcommand apply" -l trigger -d 'What starts the run [default: cron where cron does, else manual]' -r -f -a "manual\t'A person'
 cron\t'A timer or cron'
 package\t'A package\'s post-installation hook'"
 complete -c update -n "__fish_update_using_subcommand apply" -l metrics-file -d 'Write the result as metrics for the textfile collector of Prometheus' -r -F
@@ -114,7 +121,9 @@ complete -c update -n "__fish_update_using_subcommand plan" -l jobs -d 'How many
 complete -c update -n "__fish_update_using_subcommand plan" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand plan" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand plan" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
-complete -c update -n "__fish_update_using_subcommand plan" -l trigger -d 'What starts the run' -r -f -a "manual\t'A person'
+complete -c update -n "__fish_update_using_subcommand plan" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
+complete -c update -n "__fish_update_using_subcommand plan" -l keep -d 'How many snapshots are kept, for how long, or both: 20, 90d, 20,90d [default: 20]' -r
+complete -c update -n "__fish_update_using_subcommand plan" -l trigger -d 'What starts the run [default: cron where cron does, else manual]' -r -f -a "manual\t'A person'
 cron\t'A timer or cron'
 package\t'A package\'s post-installation hook'"
 complete -c update -n "__fish_update_using_subcommand plan" -l metrics-file -d 'Write the result as metrics for the textfile collector of Prometheus' -r -F
@@ -146,7 +155,9 @@ complete -c update -n "__fish_update_using_subcommand status" -l jobs -d 'How ma
 complete -c update -n "__fish_update_using_subcommand status" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand status" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand status" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
-complete -c update -n "__fish_update_using_subcommand status" -l trigger -d 'What starts the run' -r -f -a "manual\t'A person'
+complete -c update -n "__fish_update_using_subcommand status" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
+complete -c update -n "__fish_update_using_subcommand status" -l keep -d 'How many snapshots are kept, for how long, or both: 20, 90d, 20,90d [default: 20]' -r
+complete -c update -n "__fish_update_using_subcommand status" -l trigger -d 'What starts the run [default: cron where cron does, else manual]' -r -f -a "manual\t'A person'
 cron\t'A timer or cron'
 package\t'A package\'s post-installation hook'"
 complete -c update -n "__fish_update_using_subcommand status" -l metrics-file -d 'Write the result as metrics for the textfile collector of Prometheus' -r -F
@@ -157,41 +168,44 @@ complete -c update -n "__fish_update_using_subcommand status" -s h -l help -d 'P
 complete -c update -n "__fish_update_using_subcommand status" -l help-all -d 'Print help with every option'
 complete -c update -n "__fish_update_using_subcommand status" -l no-migrate -d 'Leave every home as it is'
 complete -c update -n "__fish_update_using_subcommand status" -l dry-run -d 'The same as `update plan`'
-complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list schema merge" -l app -d 'Application' -r
-complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list schema merge" -l home -d 'Only this home (may be repeated)' -r -F
-complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list schema merge" -l user -d 'Only this user\'s homes, as root (may be repeated)' -r
-complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list schema merge" -l profile -d 'Only this profile (may be repeated)' -r
-complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list schema merge" -l state-dir -d 'Where receipts and snapshots are kept' -r -F
-complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list schema merge" -l config -d 'Read this configuration file alone' -r -F
-complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list schema merge" -l format -d 'How results are written' -r -f -a "text\t'For a person'
+complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -l app -d 'Application' -r
+complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -l home -d 'Only this home (may be repeated)' -r -F
+complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -l user -d 'Only this user\'s homes, as root (may be repeated)' -r
+complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -l profile -d 'Only this profile (may be repeated)' -r
+complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -l state-dir -d 'Where receipts and snapshots are kept' -r -F
+complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -l config -d 'Read this configuration file alone' -r -F
+complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -l format -d 'How results are written' -r -f -a "text\t'For a person'
 json\t'One JSON document'
 yaml\t'One YAML document'"
-complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list schema merge" -l color -d 'When to use colours' -r -f -a "auto\t'On a terminal, unless the environment says otherwise'
+complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -l color -d 'When to use colours' -r -f -a "auto\t'On a terminal, unless the environment says otherwise'
 always\t'Always'
 never\t'Never'"
-complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list schema merge" -l to -d 'Version for homes whose installs do not say one' -r
-complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list schema merge" -l restart -d 'Which runtimes to restart [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
+complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -l to -d 'Version for homes whose installs do not say one' -r
+complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -l restart -d 'Which runtimes to restart [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
 always\t'All that run'
 never\t'None; stale ones are reported'"
-complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list schema merge" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list schema merge" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
-complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list schema merge" -l deadline -d 'How long the whole run may take [default: 30m]' -r
-complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list schema merge" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
-complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list schema merge" -l trigger -d 'What starts the run' -r -f -a "manual\t'A person'
+complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -l jobs -d 'How many restarts run side by side [default: 8]' -r
+complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -l deadline -d 'How long the whole run may take [default: 30m]' -r
+complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
+complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
+complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -l keep -d 'How many snapshots are kept, for how long, or both: 20, 90d, 20,90d [default: 20]' -r
+complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -l trigger -d 'What starts the run [default: cron where cron does, else manual]' -r -f -a "manual\t'A person'
 cron\t'A timer or cron'
 package\t'A package\'s post-installation hook'"
-complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list schema merge" -l metrics-file -d 'Write the result as metrics for the textfile collector of Prometheus' -r -F
-complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list schema merge" -l json -d 'The same as --format json'
-complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list schema merge" -s q -l quiet -d 'Say nothing when all is clean'
-complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list schema merge" -s v -l verbose -d 'Say more'
-complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list schema merge" -s h -l help -d 'Print help'
-complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list schema merge" -l help-all -d 'Print help with every option'
-complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list schema merge" -l no-migrate -d 'Leave every home as it is'
-complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list schema merge" -l dry-run -d 'The same as `update plan`'
-complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list schema merge" -f -a "show" -d 'Show a receipt'
-complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list schema merge" -f -a "list" -d 'List the runs that left one'
-complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list schema merge" -f -a "schema" -d 'Print the JSON Schema of a receipt'
-complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list schema merge" -f -a "merge" -d 'Make one receipt of a fleet from those of its machines; ends with 1 if one of them is missing'
+complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -l metrics-file -d 'Write the result as metrics for the textfile collector of Prometheus' -r -F
+complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -l json -d 'The same as --format json'
+complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -s q -l quiet -d 'Say nothing when all is clean'
+complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -s v -l verbose -d 'Say more'
+complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -s h -l help -d 'Print help'
+complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -l help-all -d 'Print help with every option'
+complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -l no-migrate -d 'Leave every home as it is'
+complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -l dry-run -d 'The same as `update plan`'
+complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -f -a "show" -d 'Show a receipt'
+complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -f -a "list" -d 'List the runs that left one'
+complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -f -a "verify" -d 'Prove that no receipt was changed or taken away, by their chain and the audit chain'
+complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -f -a "schema" -d 'Print the JSON Schema of a receipt'
+complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -f -a "merge" -d 'Make one receipt of a fleet from those of its machines; ends with 1 if one of them is missing'
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from show" -l html -d 'Write it as one self-contained web page' -r -F
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from show" -l app -d 'Application' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from show" -l home -d 'Only this home (may be repeated)' -r -F
@@ -213,7 +227,9 @@ complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_s
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from show" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from show" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from show" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
-complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from show" -l trigger -d 'What starts the run' -r -f -a "manual\t'A person'
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from show" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from show" -l keep -d 'How many snapshots are kept, for how long, or both: 20, 90d, 20,90d [default: 20]' -r
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from show" -l trigger -d 'What starts the run [default: cron where cron does, else manual]' -r -f -a "manual\t'A person'
 cron\t'A timer or cron'
 package\t'A package\'s post-installation hook'"
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from show" -l metrics-file -d 'Write the result as metrics for the textfile collector of Prometheus' -r -F
@@ -244,7 +260,9 @@ complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_s
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from list" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from list" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from list" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
-complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from list" -l trigger -d 'What starts the run' -r -f -a "manual\t'A person'
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from list" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from list" -l keep -d 'How many snapshots are kept, for how long, or both: 20, 90d, 20,90d [default: 20]' -r
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from list" -l trigger -d 'What starts the run [default: cron where cron does, else manual]' -r -f -a "manual\t'A person'
 cron\t'A timer or cron'
 package\t'A package\'s post-installation hook'"
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from list" -l metrics-file -d 'Write the result as metrics for the textfile collector of Prometheus' -r -F
@@ -255,6 +273,39 @@ complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_s
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from list" -l help-all -d 'Print help with every option'
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from list" -l no-migrate -d 'Leave every home as it is'
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from list" -l dry-run -d 'The same as `update plan`'
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from verify" -l app -d 'Application' -r
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from verify" -l home -d 'Only this home (may be repeated)' -r -F
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from verify" -l user -d 'Only this user\'s homes, as root (may be repeated)' -r
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from verify" -l profile -d 'Only this profile (may be repeated)' -r
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from verify" -l state-dir -d 'Where receipts and snapshots are kept' -r -F
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from verify" -l config -d 'Read this configuration file alone' -r -F
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from verify" -l format -d 'How results are written' -r -f -a "text\t'For a person'
+json\t'One JSON document'
+yaml\t'One YAML document'"
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from verify" -l color -d 'When to use colours' -r -f -a "auto\t'On a terminal, unless the environment says otherwise'
+always\t'Always'
+never\t'Never'"
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from verify" -l to -d 'Version for homes whose installs do not say one' -r
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from verify" -l restart -d 'Which runtimes to restart [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
+always\t'All that run'
+never\t'None; stale ones are reported'"
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from verify" -l jobs -d 'How many restarts run side by side [default: 8]' -r
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from verify" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from verify" -l deadline -d 'How long the whole run may take [default: 30m]' -r
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from verify" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from verify" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from verify" -l keep -d 'How many snapshots are kept, for how long, or both: 20, 90d, 20,90d [default: 20]' -r
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from verify" -l trigger -d 'What starts the run [default: cron where cron does, else manual]' -r -f -a "manual\t'A person'
+cron\t'A timer or cron'
+package\t'A package\'s post-installation hook'"
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from verify" -l metrics-file -d 'Write the result as metrics for the textfile collector of Prometheus' -r -F
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from verify" -l json -d 'The same as --format json'
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from verify" -s q -l quiet -d 'Say nothing when all is clean'
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from verify" -s v -l verbose -d 'Say more'
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from verify" -s h -l help -d 'Print help'
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from verify" -l help-all -d 'Print help with every option'
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from verify" -l no-migrate -d 'Leave every home as it is'
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from verify" -l dry-run -d 'The same as `update plan`'
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from schema" -l app -d 'Application' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from schema" -l home -d 'Only this home (may be repeated)' -r -F
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from schema" -l user -d 'Only this user\'s homes, as root (may be repeated)' -r
@@ -275,7 +326,9 @@ complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_s
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from schema" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from schema" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from schema" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
-complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from schema" -l trigger -d 'What starts the run' -r -f -a "manual\t'A person'
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from schema" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from schema" -l keep -d 'How many snapshots are kept, for how long, or both: 20, 90d, 20,90d [default: 20]' -r
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from schema" -l trigger -d 'What starts the run [default: cron where cron does, else manual]' -r -f -a "manual\t'A person'
 cron\t'A timer or cron'
 package\t'A package\'s post-installation hook'"
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from schema" -l metrics-file -d 'Write the result as metrics for the textfile collector of Prometheus' -r -F
@@ -309,7 +362,9 @@ complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_s
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
-complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l trigger -d 'What starts the run' -r -f -a "manual\t'A person'
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l keep -d 'How many snapshots are kept, for how long, or both: 20, 90d, 20,90d [default: 20]' -r
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l trigger -d 'What starts the run [default: cron where cron does, else manual]' -r -f -a "manual\t'A person'
 cron\t'A timer or cron'
 package\t'A package\'s post-installation hook'"
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l metrics-file -d 'Write the result as metrics for the textfile collector of Prometheus' -r -F
@@ -320,6 +375,312 @@ complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_s
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l help-all -d 'Print help with every option'
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l no-migrate -d 'Leave every home as it is'
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l dry-run -d 'The same as `update plan`'
+complete -c update -n "__fish_update_using_subcommand rollback" -l app -d 'Application' -r
+complete -c update -n "__fish_update_using_subcommand rollback" -l home -d 'Only this home (may be repeated)' -r -F
+complete -c update -n "__fish_update_using_subcommand rollback" -l user -d 'Only this user\'s homes, as root (may be repeated)' -r
+complete -c update -n "__fish_update_using_subcommand rollback" -l profile -d 'Only this profile (may be repeated)' -r
+complete -c update -n "__fish_update_using_subcommand rollback" -l state-dir -d 'Where receipts and snapshots are kept' -r -F
+complete -c update -n "__fish_update_using_subcommand rollback" -l config -d 'Read this configuration file alone' -r -F
+complete -c update -n "__fish_update_using_subcommand rollback" -l format -d 'How results are written' -r -f -a "text\t'For a person'
+json\t'One JSON document'
+yaml\t'One YAML document'"
+complete -c update -n "__fish_update_using_subcommand rollback" -l color -d 'When to use colours' -r -f -a "auto\t'On a terminal, unless the environment says otherwise'
+always\t'Always'
+never\t'Never'"
+complete -c update -n "__fish_update_using_subcommand rollback" -l to -d 'Version for homes whose installs do not say one' -r
+complete -c update -n "__fish_update_using_subcommand rollback" -l restart -d 'Which runtimes to restart [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
+always\t'All that run'
+never\t'None; stale ones are reported'"
+complete -c update -n "__fish_update_using_subcommand rollback" -l jobs -d 'How many restarts run side by side [default: 8]' -r
+complete -c update -n "__fish_update_using_subcommand rollback" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand rollback" -l deadline -d 'How long the whole run may take [default: 30m]' -r
+complete -c update -n "__fish_update_using_subcommand rollback" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
+complete -c update -n "__fish_update_using_subcommand rollback" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
+complete -c update -n "__fish_update_using_subcommand rollback" -l keep -d 'How many snapshots are kept, for how long, or both: 20, 90d, 20,90d [default: 20]' -r
+complete -c update -n "__fish_update_using_subcommand rollback" -l trigger -d 'What starts the run [default: cron where cron does, else manual]' -r -f -a "manual\t'A person'
+cron\t'A timer or cron'
+package\t'A package\'s post-installation hook'"
+complete -c update -n "__fish_update_using_subcommand rollback" -l metrics-file -d 'Write the result as metrics for the textfile collector of Prometheus' -r -F
+complete -c update -n "__fish_update_using_subcommand rollback" -l json -d 'The same as --format json'
+complete -c update -n "__fish_update_using_subcommand rollback" -s q -l quiet -d 'Say nothing when all is clean'
+complete -c update -n "__fish_update_using_subcommand rollback" -s v -l verbose -d 'Say more'
+complete -c update -n "__fish_update_using_subcommand rollback" -s h -l help -d 'Print help'
+complete -c update -n "__fish_update_using_subcommand rollback" -l help-all -d 'Print help with every option'
+complete -c update -n "__fish_update_using_subcommand rollback" -l no-migrate -d 'Leave every home as it is'
+complete -c update -n "__fish_update_using_subcommand rollback" -l dry-run -d 'The same as `update plan`'
+complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -l app -d 'Application' -r
+complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -l home -d 'Only this home (may be repeated)' -r -F
+complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -l user -d 'Only this user\'s homes, as root (may be repeated)' -r
+complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -l profile -d 'Only this profile (may be repeated)' -r
+complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -l state-dir -d 'Where receipts and snapshots are kept' -r -F
+complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -l config -d 'Read this configuration file alone' -r -F
+complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -l format -d 'How results are written' -r -f -a "text\t'For a person'
+json\t'One JSON document'
+yaml\t'One YAML document'"
+complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -l color -d 'When to use colours' -r -f -a "auto\t'On a terminal, unless the environment says otherwise'
+always\t'Always'
+never\t'Never'"
+complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -l to -d 'Version for homes whose installs do not say one' -r
+complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -l restart -d 'Which runtimes to restart [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
+always\t'All that run'
+never\t'None; stale ones are reported'"
+complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -l jobs -d 'How many restarts run side by side [default: 8]' -r
+complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -l deadline -d 'How long the whole run may take [default: 30m]' -r
+complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
+complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
+complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -l keep -d 'How many snapshots are kept, for how long, or both: 20, 90d, 20,90d [default: 20]' -r
+complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -l trigger -d 'What starts the run [default: cron where cron does, else manual]' -r -f -a "manual\t'A person'
+cron\t'A timer or cron'
+package\t'A package\'s post-installation hook'"
+complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -l metrics-file -d 'Write the result as metrics for the textfile collector of Prometheus' -r -F
+complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -l json -d 'The same as --format json'
+complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -s q -l quiet -d 'Say nothing when all is clean'
+complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -s v -l verbose -d 'Say more'
+complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -s h -l help -d 'Print help'
+complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -l help-all -d 'Print help with every option'
+complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -l no-migrate -d 'Leave every home as it is'
+complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -l dry-run -d 'The same as `update plan`'
+complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -f -a "verify" -d 'Walk the chain from its beginning to its end'
+complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -f -a "export" -d 'Write the chain to standard output, one event a line'
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from verify" -l file -d 'An exported copy, instead of our own chain' -r -F
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from verify" -l app -d 'Application' -r
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from verify" -l home -d 'Only this home (may be repeated)' -r -F
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from verify" -l user -d 'Only this user\'s homes, as root (may be repeated)' -r
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from verify" -l profile -d 'Only this profile (may be repeated)' -r
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from verify" -l state-dir -d 'Where receipts and snapshots are kept' -r -F
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from verify" -l config -d 'Read this configuration file alone' -r -F
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from verify" -l format -d 'How results are written' -r -f -a "text\t'For a person'
+json\t'One JSON document'
+yaml\t'One YAML document'"
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from verify" -l color -d 'When to use colours' -r -f -a "auto\t'On a terminal, unless the environment says otherwise'
+always\t'Always'
+never\t'Never'"
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from verify" -l to -d 'Version for homes whose installs do not say one' -r
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from verify" -l restart -d 'Which runtimes to restart [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
+always\t'All that run'
+never\t'None; stale ones are reported'"
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from verify" -l jobs -d 'How many restarts run side by side [default: 8]' -r
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from verify" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from verify" -l deadline -d 'How long the whole run may take [default: 30m]' -r
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from verify" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from verify" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from verify" -l keep -d 'How many snapshots are kept, for how long, or both: 20, 90d, 20,90d [default: 20]' -r
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from verify" -l trigger -d 'What starts the run [default: cron where cron does, else manual]' -r -f -a "manual\t'A person'
+cron\t'A timer or cron'
+package\t'A package\'s post-installation hook'"
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from verify" -l metrics-file -d 'Write the result as metrics for the textfile collector of Prometheus' -r -F
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from verify" -l json -d 'The same as --format json'
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from verify" -s q -l quiet -d 'Say nothing when all is clean'
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from verify" -s v -l verbose -d 'Say more'
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from verify" -s h -l help -d 'Print help'
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from verify" -l help-all -d 'Print help with every option'
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from verify" -l no-migrate -d 'Leave every home as it is'
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from verify" -l dry-run -d 'The same as `update plan`'
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from export" -l app -d 'Application' -r
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from export" -l home -d 'Only this home (may be repeated)' -r -F
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from export" -l user -d 'Only this user\'s homes, as root (may be repeated)' -r
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from export" -l profile -d 'Only this profile (may be repeated)' -r
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from export" -l state-dir -d 'Where receipts and snapshots are kept' -r -F
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from export" -l config -d 'Read this configuration file alone' -r -F
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from export" -l format -d 'How results are written' -r -f -a "text\t'For a person'
+json\t'One JSON document'
+yaml\t'One YAML document'"
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from export" -l color -d 'When to use colours' -r -f -a "auto\t'On a terminal, unless the environment says otherwise'
+always\t'Always'
+never\t'Never'"
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from export" -l to -d 'Version for homes whose installs do not say one' -r
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from export" -l restart -d 'Which runtimes to restart [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
+always\t'All that run'
+never\t'None; stale ones are reported'"
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from export" -l jobs -d 'How many restarts run side by side [default: 8]' -r
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from export" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from export" -l deadline -d 'How long the whole run may take [default: 30m]' -r
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from export" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from export" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from export" -l keep -d 'How many snapshots are kept, for how long, or both: 20, 90d, 20,90d [default: 20]' -r
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from export" -l trigger -d 'What starts the run [default: cron where cron does, else manual]' -r -f -a "manual\t'A person'
+cron\t'A timer or cron'
+package\t'A package\'s post-installation hook'"
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from export" -l metrics-file -d 'Write the result as metrics for the textfile collector of Prometheus' -r -F
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from export" -l json -d 'The same as --format json'
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from export" -s q -l quiet -d 'Say nothing when all is clean'
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from export" -s v -l verbose -d 'Say more'
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from export" -s h -l help -d 'Print help'
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from export" -l help-all -d 'Print help with every option'
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from export" -l no-migrate -d 'Leave every home as it is'
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from export" -l dry-run -d 'The same as `update plan`'
+complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -l app -d 'Application' -r
+complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -l home -d 'Only this home (may be repeated)' -r -F
+complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -l user -d 'Only this user\'s homes, as root (may be repeated)' -r
+complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -l profile -d 'Only this profile (may be repeated)' -r
+complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -l state-dir -d 'Where receipts and snapshots are kept' -r -F
+complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -l config -d 'Read this configuration file alone' -r -F
+complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -l format -d 'How results are written' -r -f -a "text\t'For a person'
+json\t'One JSON document'
+yaml\t'One YAML document'"
+complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -l color -d 'When to use colours' -r -f -a "auto\t'On a terminal, unless the environment says otherwise'
+always\t'Always'
+never\t'Never'"
+complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -l to -d 'Version for homes whose installs do not say one' -r
+complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -l restart -d 'Which runtimes to restart [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
+always\t'All that run'
+never\t'None; stale ones are reported'"
+complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -l jobs -d 'How many restarts run side by side [default: 8]' -r
+complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -l deadline -d 'How long the whole run may take [default: 30m]' -r
+complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
+complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
+complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -l keep -d 'How many snapshots are kept, for how long, or both: 20, 90d, 20,90d [default: 20]' -r
+complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -l trigger -d 'What starts the run [default: cron where cron does, else manual]' -r -f -a "manual\t'A person'
+cron\t'A timer or cron'
+package\t'A package\'s post-installation hook'"
+complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -l metrics-file -d 'Write the result as metrics for the textfile collector of Prometheus' -r -F
+complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -l json -d 'The same as --format json'
+complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -s q -l quiet -d 'Say nothing when all is clean'
+complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -s v -l verbose -d 'Say more'
+complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -s h -l help -d 'Print help'
+complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -l help-all -d 'Print help with every option'
+complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -l no-migrate -d 'Leave every home as it is'
+complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -l dry-run -d 'The same as `update plan`'
+complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -f -a "create" -d 'Make a tenant\'s cell'
+complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -f -a "status" -d 'Show a tenant\'s cell'
+complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -f -a "transition" -d 'Move a tenant\'s cell to another state'
+complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -f -a "list" -d 'List every cell'
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from create" -l release -d 'The release that it runs' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from create" -l config-digest -d 'SHA-256 of its configuration' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from create" -l app -d 'Application' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from create" -l home -d 'Only this home (may be repeated)' -r -F
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from create" -l user -d 'Only this user\'s homes, as root (may be repeated)' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from create" -l profile -d 'Only this profile (may be repeated)' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from create" -l state-dir -d 'Where receipts and snapshots are kept' -r -F
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from create" -l config -d 'Read this configuration file alone' -r -F
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from create" -l format -d 'How results are written' -r -f -a "text\t'For a person'
+json\t'One JSON document'
+yaml\t'One YAML document'"
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from create" -l color -d 'When to use colours' -r -f -a "auto\t'On a terminal, unless the environment says otherwise'
+always\t'Always'
+never\t'Never'"
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from create" -l to -d 'Version for homes whose installs do not say one' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from create" -l restart -d 'Which runtimes to restart [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
+always\t'All that run'
+never\t'None; stale ones are reported'"
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from create" -l jobs -d 'How many restarts run side by side [default: 8]' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from create" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from create" -l deadline -d 'How long the whole run may take [default: 30m]' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from create" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from create" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from create" -l keep -d 'How many snapshots are kept, for how long, or both: 20, 90d, 20,90d [default: 20]' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from create" -l trigger -d 'What starts the run [default: cron where cron does, else manual]' -r -f -a "manual\t'A person'
+cron\t'A timer or cron'
+package\t'A package\'s post-installation hook'"
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from create" -l metrics-file -d 'Write the result as metrics for the textfile collector of Prometheus' -r -F
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from create" -l json -d 'The same as --format json'
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from create" -s q -l quiet -d 'Say nothing when all is clean'
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from create" -s v -l verbose -d 'Say more'
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from create" -s h -l help -d 'Print help'
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from create" -l help-all -d 'Print help with every option'
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from create" -l no-migrate -d 'Leave every home as it is'
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from create" -l dry-run -d 'The same as `update plan`'
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from status" -l app -d 'Application' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from status" -l home -d 'Only this home (may be repeated)' -r -F
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from status" -l user -d 'Only this user\'s homes, as root (may be repeated)' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from status" -l profile -d 'Only this profile (may be repeated)' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from status" -l state-dir -d 'Where receipts and snapshots are kept' -r -F
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from status" -l config -d 'Read this configuration file alone' -r -F
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from status" -l format -d 'How results are written' -r -f -a "text\t'For a person'
+json\t'One JSON document'
+yaml\t'One YAML document'"
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from status" -l color -d 'When to use colours' -r -f -a "auto\t'On a terminal, unless the environment says otherwise'
+always\t'Always'
+never\t'Never'"
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from status" -l to -d 'Version for homes whose installs do not say one' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from status" -l restart -d 'Which runtimes to restart [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
+always\t'All that run'
+never\t'None; stale ones are reported'"
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from status" -l jobs -d 'How many restarts run side by side [default: 8]' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from status" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from status" -l deadline -d 'How long the whole run may take [default: 30m]' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from status" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from status" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from status" -l keep -d 'How many snapshots are kept, for how long, or both: 20, 90d, 20,90d [default: 20]' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from status" -l trigger -d 'What starts the run [default: cron where cron does, else manual]' -r -f -a "manual\t'A person'
+cron\t'A timer or cron'
+package\t'A package\'s post-installation hook'"
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from status" -l metrics-file -d 'Write the result as metrics for the textfile collector of Prometheus' -r -F
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from status" -l json -d 'The same as --format json'
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from status" -s q -l quiet -d 'Say nothing when all is clean'
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from status" -s v -l verbose -d 'Say more'
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from status" -s h -l help -d 'Print help'
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from status" -l help-all -d 'Print help with every option'
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from status" -l no-migrate -d 'Leave every home as it is'
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from status" -l dry-run -d 'The same as `update plan`'
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from transition" -l app -d 'Application' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from transition" -l home -d 'Only this home (may be repeated)' -r -F
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from transition" -l user -d 'Only this user\'s homes, as root (may be repeated)' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from transition" -l profile -d 'Only this profile (may be repeated)' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from transition" -l state-dir -d 'Where receipts and snapshots are kept' -r -F
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from transition" -l config -d 'Read this configuration file alone' -r -F
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from transition" -l format -d 'How results are written' -r -f -a "text\t'For a person'
+json\t'One JSON document'
+yaml\t'One YAML document'"
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from transition" -l color -d 'When to use colours' -r -f -a "auto\t'On a terminal, unless the environment says otherwise'
+always\t'Always'
+never\t'Never'"
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from transition" -l to -d 'Version for homes whose installs do not say one' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from transition" -l restart -d 'Which runtimes to restart [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
+always\t'All that run'
+never\t'None; stale ones are reported'"
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from transition" -l jobs -d 'How many restarts run side by side [default: 8]' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from transition" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from transition" -l deadline -d 'How long the whole run may take [default: 30m]' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from transition" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from transition" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from transition" -l keep -d 'How many snapshots are kept, for how long, or both: 20, 90d, 20,90d [default: 20]' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from transition" -l trigger -d 'What starts the run [default: cron where cron does, else manual]' -r -f -a "manual\t'A person'
+cron\t'A timer or cron'
+package\t'A package\'s post-installation hook'"
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from transition" -l metrics-file -d 'Write the result as metrics for the textfile collector of Prometheus' -r -F
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from transition" -l json -d 'The same as --format json'
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from transition" -s q -l quiet -d 'Say nothing when all is clean'
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from transition" -s v -l verbose -d 'Say more'
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from transition" -s h -l help -d 'Print help'
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from transition" -l help-all -d 'Print help with every option'
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from transition" -l no-migrate -d 'Leave every home as it is'
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from transition" -l dry-run -d 'The same as `update plan`'
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from list" -l app -d 'Application' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from list" -l home -d 'Only this home (may be repeated)' -r -F
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from list" -l user -d 'Only this user\'s homes, as root (may be repeated)' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from list" -l profile -d 'Only this profile (may be repeated)' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from list" -l state-dir -d 'Where receipts and snapshots are kept' -r -F
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from list" -l config -d 'Read this configuration file alone' -r -F
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from list" -l format -d 'How results are written' -r -f -a "text\t'For a person'
+json\t'One JSON document'
+yaml\t'One YAML document'"
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from list" -l color -d 'When to use colours' -r -f -a "auto\t'On a terminal, unless the environment says otherwise'
+always\t'Always'
+never\t'Never'"
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from list" -l to -d 'Version for homes whose installs do not say one' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from list" -l restart -d 'Which runtimes to restart [default: stale]' -r -f -a "stale\t'Those that still serve an old state'
+always\t'All that run'
+never\t'None; stale ones are reported'"
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from list" -l jobs -d 'How many restarts run side by side [default: 8]' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from list" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from list" -l deadline -d 'How long the whole run may take [default: 30m]' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from list" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from list" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from list" -l keep -d 'How many snapshots are kept, for how long, or both: 20, 90d, 20,90d [default: 20]' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from list" -l trigger -d 'What starts the run [default: cron where cron does, else manual]' -r -f -a "manual\t'A person'
+cron\t'A timer or cron'
+package\t'A package\'s post-installation hook'"
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from list" -l metrics-file -d 'Write the result as metrics for the textfile collector of Prometheus' -r -F
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from list" -l json -d 'The same as --format json'
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from list" -s q -l quiet -d 'Say nothing when all is clean'
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from list" -s v -l verbose -d 'Say more'
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help'
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from list" -l help-all -d 'Print help with every option'
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from list" -l no-migrate -d 'Leave every home as it is'
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from list" -l dry-run -d 'The same as `update plan`'
 complete -c update -n "__fish_update_using_subcommand mechanisms" -l app -d 'Application' -r
 complete -c update -n "__fish_update_using_subcommand mechanisms" -l home -d 'Only this home (may be repeated)' -r -F
 complete -c update -n "__fish_update_using_subcommand mechanisms" -l user -d 'Only this user\'s homes, as root (may be repeated)' -r
@@ -340,7 +701,9 @@ complete -c update -n "__fish_update_using_subcommand mechanisms" -l jobs -d 'Ho
 complete -c update -n "__fish_update_using_subcommand mechanisms" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand mechanisms" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand mechanisms" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
-complete -c update -n "__fish_update_using_subcommand mechanisms" -l trigger -d 'What starts the run' -r -f -a "manual\t'A person'
+complete -c update -n "__fish_update_using_subcommand mechanisms" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
+complete -c update -n "__fish_update_using_subcommand mechanisms" -l keep -d 'How many snapshots are kept, for how long, or both: 20, 90d, 20,90d [default: 20]' -r
+complete -c update -n "__fish_update_using_subcommand mechanisms" -l trigger -d 'What starts the run [default: cron where cron does, else manual]' -r -f -a "manual\t'A person'
 cron\t'A timer or cron'
 package\t'A package\'s post-installation hook'"
 complete -c update -n "__fish_update_using_subcommand mechanisms" -l metrics-file -d 'Write the result as metrics for the textfile collector of Prometheus' -r -F
@@ -372,7 +735,9 @@ complete -c update -n "__fish_update_using_subcommand migrations; and not __fish
 complete -c update -n "__fish_update_using_subcommand migrations; and not __fish_seen_subcommand_from list show diff lint" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and not __fish_seen_subcommand_from list show diff lint" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and not __fish_seen_subcommand_from list show diff lint" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
-complete -c update -n "__fish_update_using_subcommand migrations; and not __fish_seen_subcommand_from list show diff lint" -l trigger -d 'What starts the run' -r -f -a "manual\t'A person'
+complete -c update -n "__fish_update_using_subcommand migrations; and not __fish_seen_subcommand_from list show diff lint" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
+complete -c update -n "__fish_update_using_subcommand migrations; and not __fish_seen_subcommand_from list show diff lint" -l keep -d 'How many snapshots are kept, for how long, or both: 20, 90d, 20,90d [default: 20]' -r
+complete -c update -n "__fish_update_using_subcommand migrations; and not __fish_seen_subcommand_from list show diff lint" -l trigger -d 'What starts the run [default: cron where cron does, else manual]' -r -f -a "manual\t'A person'
 cron\t'A timer or cron'
 package\t'A package\'s post-installation hook'"
 complete -c update -n "__fish_update_using_subcommand migrations; and not __fish_seen_subcommand_from list show diff lint" -l metrics-file -d 'Write the result as metrics for the textfile collector of Prometheus' -r -F
@@ -407,7 +772,9 @@ complete -c update -n "__fish_update_using_subcommand migrations; and __fish_see
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from list" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from list" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from list" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
-complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from list" -l trigger -d 'What starts the run' -r -f -a "manual\t'A person'
+complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from list" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
+complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from list" -l keep -d 'How many snapshots are kept, for how long, or both: 20, 90d, 20,90d [default: 20]' -r
+complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from list" -l trigger -d 'What starts the run [default: cron where cron does, else manual]' -r -f -a "manual\t'A person'
 cron\t'A timer or cron'
 package\t'A package\'s post-installation hook'"
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from list" -l metrics-file -d 'Write the result as metrics for the textfile collector of Prometheus' -r -F
@@ -438,7 +805,9 @@ complete -c update -n "__fish_update_using_subcommand migrations; and __fish_see
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from show" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from show" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from show" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
-complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from show" -l trigger -d 'What starts the run' -r -f -a "manual\t'A person'
+complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from show" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
+complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from show" -l keep -d 'How many snapshots are kept, for how long, or both: 20, 90d, 20,90d [default: 20]' -r
+complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from show" -l trigger -d 'What starts the run [default: cron where cron does, else manual]' -r -f -a "manual\t'A person'
 cron\t'A timer or cron'
 package\t'A package\'s post-installation hook'"
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from show" -l metrics-file -d 'Write the result as metrics for the textfile collector of Prometheus' -r -F
@@ -469,7 +838,9 @@ complete -c update -n "__fish_update_using_subcommand migrations; and __fish_see
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from diff" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from diff" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from diff" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
-complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from diff" -l trigger -d 'What starts the run' -r -f -a "manual\t'A person'
+complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from diff" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
+complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from diff" -l keep -d 'How many snapshots are kept, for how long, or both: 20, 90d, 20,90d [default: 20]' -r
+complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from diff" -l trigger -d 'What starts the run [default: cron where cron does, else manual]' -r -f -a "manual\t'A person'
 cron\t'A timer or cron'
 package\t'A package\'s post-installation hook'"
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from diff" -l metrics-file -d 'Write the result as metrics for the textfile collector of Prometheus' -r -F
@@ -500,7 +871,9 @@ complete -c update -n "__fish_update_using_subcommand migrations; and __fish_see
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from lint" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from lint" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from lint" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
-complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from lint" -l trigger -d 'What starts the run' -r -f -a "manual\t'A person'
+complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from lint" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
+complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from lint" -l keep -d 'How many snapshots are kept, for how long, or both: 20, 90d, 20,90d [default: 20]' -r
+complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from lint" -l trigger -d 'What starts the run [default: cron where cron does, else manual]' -r -f -a "manual\t'A person'
 cron\t'A timer or cron'
 package\t'A package\'s post-installation hook'"
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from lint" -l metrics-file -d 'Write the result as metrics for the textfile collector of Prometheus' -r -F
@@ -531,7 +904,9 @@ complete -c update -n "__fish_update_using_subcommand rehearse" -l jobs -d 'How 
 complete -c update -n "__fish_update_using_subcommand rehearse" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand rehearse" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand rehearse" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
-complete -c update -n "__fish_update_using_subcommand rehearse" -l trigger -d 'What starts the run' -r -f -a "manual\t'A person'
+complete -c update -n "__fish_update_using_subcommand rehearse" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
+complete -c update -n "__fish_update_using_subcommand rehearse" -l keep -d 'How many snapshots are kept, for how long, or both: 20, 90d, 20,90d [default: 20]' -r
+complete -c update -n "__fish_update_using_subcommand rehearse" -l trigger -d 'What starts the run [default: cron where cron does, else manual]' -r -f -a "manual\t'A person'
 cron\t'A timer or cron'
 package\t'A package\'s post-installation hook'"
 complete -c update -n "__fish_update_using_subcommand rehearse" -l metrics-file -d 'Write the result as metrics for the textfile collector of Prometheus' -r -F
@@ -545,5 +920,6 @@ complete -c update -n "__fish_update_using_subcommand rehearse" -l dry-run -d 'T
 complete -c update -l profile -x -a "(update complete profile 2>/dev/null)"
 complete -c update -l user -x -a "(update complete user 2>/dev/null)"
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from show" -f -a "(update complete run 2>/dev/null)"
+complete -c update -n "__fish_update_using_subcommand rollback" -f -a "(update complete run 2>/dev/null)"
 complete -c update -n "__fish_update_using_subcommand mechanisms" -f -a "(update complete unit 2>/dev/null)"
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from show" -f -a "(update complete migration 2>/dev/null)"

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::config::{Limit, RestartWhen};
+use crate::config::{Keep, Limit, RestartWhen};
 use crate::ui::{Color, Format};
 
 /// What stands below the help of the command itself.
@@ -62,6 +62,23 @@ pub enum Command {
         /// Which question
         #[command(subcommand)]
         what: ReceiptCommand,
+    },
+    /// Put back what a run wrote over, if nobody changed it since; databases are never rolled back
+    Rollback {
+        /// Id of the run
+        run: String,
+    },
+    /// Prove the audit chain, or write it out
+    Audit {
+        /// Which question
+        #[command(subcommand)]
+        what: AuditCommand,
+    },
+    /// Keep the registry of managed root homes
+    Cell {
+        /// What to do
+        #[command(subcommand)]
+        what: CellCommand,
     },
     /// Show how each kind of runtime is restarted
     Mechanisms {
@@ -124,6 +141,8 @@ pub enum ReceiptCommand {
     },
     /// List the runs that left one
     List,
+    /// Prove that no receipt was changed or taken away, by their chain and the audit chain
+    Verify,
     /// Print the JSON Schema of a receipt
     Schema,
     /// Make one receipt of a fleet from those of its machines; ends with 1 if one of them is missing
@@ -141,6 +160,53 @@ pub enum ReceiptCommand {
         #[arg(long, value_name = "PAGE")]
         html: Option<PathBuf>,
     },
+}
+
+/// About the audit chain
+#[derive(Debug, Subcommand)]
+pub enum AuditCommand {
+    /// Walk the chain from its beginning to its end
+    Verify {
+        /// An exported copy, instead of our own chain
+        #[arg(long, value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
+    /// Write the chain to standard output, one event a line
+    Export,
+}
+
+/// About cells
+#[derive(Debug, Subcommand)]
+pub enum CellCommand {
+    /// Make a tenant's cell
+    Create {
+        /// The tenant
+        tenant: String,
+        /// The cell's own name
+        cell: String,
+        /// The root home
+        root: PathBuf,
+        /// The release that it runs
+        #[arg(long, value_name = "RELEASE")]
+        release: Option<String>,
+        /// SHA-256 of its configuration
+        #[arg(long, value_name = "SHA256")]
+        config_digest: Option<String>,
+    },
+    /// Show a tenant's cell
+    Status {
+        /// The tenant
+        tenant: String,
+    },
+    /// Move a tenant's cell to another state
+    Transition {
+        /// The tenant
+        tenant: String,
+        /// The state
+        state: String,
+    },
+    /// List every cell
+    List,
 }
 
 /// About migrations
@@ -264,6 +330,12 @@ pub struct RunFlags {
     /// How long to wait for another run [default: 0, with --trigger cron 10m]
     #[arg(long, global = true, hide_short_help = true, value_name = "TIME")]
     pub lock_timeout: Option<Limit>,
+    /// Name of this run: the same name again gives its receipt again, and does nothing twice
+    #[arg(long, global = true, hide_short_help = true, value_name = "ID")]
+    pub request_id: Option<String>,
+    /// How many snapshots are kept, for how long, or both: 20, 90d, 20,90d [default: 20]
+    #[arg(long, global = true, hide_short_help = true, value_name = "KEEP")]
+    pub keep: Option<Keep>,
     /// What starts the run [default: cron where cron does, else manual]
     #[arg(
         long,

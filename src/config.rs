@@ -26,6 +26,8 @@ pub struct Config {
     pub notify: Notify,
     /// How a package's hook behaves.
     pub hook: Hook,
+    /// Where secrets come from.
+    pub secrets: Secrets,
 }
 
 /// How a run behaves that a package's hook started (`--trigger package`).
@@ -37,6 +39,14 @@ pub struct Hook {
     pub migrate: Option<bool>,
     /// How long a hook may take; what is left then is the next run's.
     pub limit: Option<Limit>,
+}
+
+/// Where the values of secret references come from, besides the service manager's credentials.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Secrets {
+    /// A folder of files that are ours alone, each 0600.
+    pub folder: Option<PathBuf>,
 }
 
 /// Defaults of the command line.
@@ -55,6 +65,10 @@ pub struct RunDefaults {
     pub lock_timeout: Option<Limit>,
     /// Where the result is written as metrics.
     pub metrics_file: Option<PathBuf>,
+    /// How many snapshots are kept, and for how long.
+    pub keep: Option<Keep>,
+    /// For how many days a request and its receipt are kept, 1 to 365.
+    pub request_days: Option<RequestDays>,
 }
 
 /// Who is told of a verdict: an absolute program with its arguments. The receipt's path and the verdict
@@ -68,6 +82,61 @@ pub struct Notify {
     pub on_not_clean: Vec<String>,
     /// How long it may take.
     pub limit: Option<Limit>,
+}
+
+/// For how many days a request is kept: 1 to 365.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RequestDays(pub u32);
+
+impl<'de> Deserialize<'de> for RequestDays {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let days = u32::deserialize(deserializer)?;
+        if (1..=365).contains(&days) {
+            return Ok(Self(days));
+        }
+        Err(serde::de::Error::custom(
+            "request_days is not within 1 and 365",
+        ))
+    }
+}
+
+/// What is kept: so many, those younger than an age, or what both say. The last good one is always kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Keep {
+    /// No more than this many.
+    pub count: Option<usize>,
+    /// None that is older.
+    pub age: Option<Duration>,
+}
+
+impl std::str::FromStr for Keep {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let invalid = || format!("{text:?} is not what to keep, such as 20, 90d or 20,90d");
+        let mut keep = Self {
+            count: None,
+            age: None,
+        };
+        for part in text.split(',') {
+            if let Ok(count) = part.parse::<usize>() {
+                keep.count = Some(count.max(1));
+            } else if let Some(days) = part.strip_suffix('d').and_then(|days| days.parse().ok()) {
+                keep.age = Some(Duration::from_secs(24 * 60 * 60).saturating_mul(days));
+            } else {
+                keep.age = Some(part.parse::<Limit>().map_err(|_| invalid())?.0);
+            }
+        }
+        Ok(keep)
+    }
+}
+
+impl<'de> Deserialize<'de> for Keep {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
+    }
 }
 
 /// When runtimes are restarted.
@@ -354,6 +423,9 @@ impl Config {
         self.notify.limit = notify.limit.or(self.notify.limit);
         self.hook.migrate = later.hook.migrate.or(self.hook.migrate);
         self.hook.limit = later.hook.limit.or(self.hook.limit);
+        self.run.keep = run.keep.or(self.run.keep);
+        self.run.request_days = run.request_days.or(self.run.request_days);
+        self.secrets.folder = later.secrets.folder.or(self.secrets.folder.take());
         self.home.extend(later.home);
         self.policy.accept.extend(later.policy.accept);
         self.policy.skip.extend(later.policy.skip);

@@ -19,6 +19,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Kind, Result};
 
+#[cfg(feature = "failpoints")]
+pub mod fail;
+
 /// What this process was started with, and as whom it runs.
 #[derive(Debug, Clone)]
 pub struct World {
@@ -178,12 +181,25 @@ fn boot() -> Result<(String, u64)> {
     Ok((boot_id, secs))
 }
 
+/// Names a point between two effects, at which a test may kill this process. Costs nothing unless the
+/// feature `failpoints` is on.
+#[inline]
+pub fn fail_point(name: impl std::fmt::Display) {
+    #[cfg(feature = "failpoints")]
+    fail::reached(&name.to_string());
+    #[cfg(not(feature = "failpoints"))]
+    drop(name);
+}
+
 /// The wall clock, in nanoseconds since 1970; what a file's change time is compared with.
 #[must_use]
 pub fn now() -> Duration {
-    SystemTime::now()
+    let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
-        .unwrap_or_default()
+        .unwrap_or_default();
+    #[cfg(feature = "failpoints")]
+    let now = fail::shifted(now);
+    now
 }
 
 /// The wall clock as text, in UTC with milliseconds (RFC 3339).
@@ -203,7 +219,9 @@ pub fn render_time(since_epoch: Duration) -> String {
 /// A new identifier that sorts by time (UUID version 7).
 #[must_use]
 pub fn new_id() -> String {
-    uuid::Uuid::now_v7().to_string()
+    let now = now();
+    let time = uuid::Timestamp::from_unix(uuid::NoContext, now.as_secs(), now.subsec_nanos());
+    uuid::Uuid::new_v7(time).to_string()
 }
 
 /// The account of a user id.

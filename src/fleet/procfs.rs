@@ -112,6 +112,18 @@ pub fn start_ticks(pid: u32) -> io::Result<Option<u64>> {
     }
 }
 
+/// The parent of a process; `None` if it is gone.
+///
+/// # Errors
+/// When its `stat` could not be read.
+pub fn parent(pid: u32) -> io::Result<Option<u32>> {
+    let result = Folder::open(pid).and_then(|folder| folder.stat());
+    match gone_is_none(result.map(Some)) {
+        Ok(stat) => Ok(stat.map(|stat| stat.parent)),
+        Err(error) => Err(error.error),
+    }
+}
+
 /// The command line of a process as tokens; `None` if it is gone. Empty for kernel threads and zombies.
 ///
 /// # Errors

@@ -12,6 +12,7 @@ use rustix::process::{Pid, PidfdFlags, Signal};
 use super::{Call, Observation, Order, Progress, SignalName};
 use crate::error::Result;
 use crate::fleet::{Incarnation, Phase, Process, SelfReport, procfs, runtimes, selfreport};
+use crate::world::fail_point;
 
 /// How long a control socket may take while a restart is watched.
 const SOCKET_LIMIT: Duration = Duration::from_millis(500);
@@ -63,10 +64,10 @@ impl Life {
 
     /// Sends it a signal.
     pub(super) fn signal(&self, name: SignalName) -> std::io::Result<()> {
-        Ok(rustix::process::pidfd_send_signal(
-            &self.pidfd,
-            number(name),
-        )?)
+        fail_point("restart.before-signal");
+        rustix::process::pidfd_send_signal(&self.pidfd, number(name))?;
+        fail_point("restart.signalled");
+        Ok(())
     }
 }
 

@@ -10,8 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use serde_json::Value;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
+use super::journal::{self, Journal};
 use super::look::{Look, is_blind, is_withheld, look, look_until_settled};
 use super::restarts::{self, Interruption};
 use super::{Session, hook, migrate, notify};
@@ -21,10 +23,13 @@ use crate::migrate::HomeOutcome;
 use crate::plan::decide::{Decision, RuntimeOutcome};
 use crate::plan::{Owed, PlannedRuntime, blocks};
 use crate::receipt::text::{Style, render};
-use crate::receipt::{Debt, Host, Invoker, Receipt, SCHEMA, Tool, Verdict, VerdictOutcome, rows};
+use crate::receipt::{
+    Debt, Host, Invoker, Receipt, RuntimeRow, SCHEMA, Tool, Verdict, VerdictOutcome, rows,
+};
 use crate::restart::escape;
 use crate::state::{Lock, receipts};
 use crate::verify::reconcile::{Outcome, Settled, reconcile};
+use crate::world::fail_point;
 use crate::{screen, world};
 
 /// Does the whole run.
@@ -33,8 +38,37 @@ use crate::{screen, world};
 /// `Locked` when another run holds the lock, `Refused` when nothing may be changed, and whatever keeps
 /// the receipt from being written.
 pub fn run(session: &Session) -> Result<u8> {
+    let content = journal::content(session, "apply", None);
+    locked(session, &content, apply)
+}
+
+/// What a run works with.
+#[derive(Debug)]
+pub struct Run<'a> {
+    /// The session.
+    pub session: &'a Session,
+    /// The lock of runs, held.
+    pub lock: &'a Lock,
+    /// Whether it was told to end.
+    pub interruption: &'a Interruption,
+    /// Its bookkeeping.
+    pub journal: Journal<'a>,
+    /// Its receipt, once it is closed.
+    closed: Option<Receipt>,
+}
+
+/// Takes the lock and opens the journal, lets `work` be done unless its request was done before, and ends as the work did.
+///
+/// # Errors
+/// `Locked` when another run holds the lock, a conflict of requests, and what `work` says.
+pub fn locked(
+    session: &Session,
+    content: &Value,
+    work: impl FnOnce(&mut Run<'_>) -> Result<u8>,
+) -> Result<u8> {
     let interruption = watch_signals()?;
     let run_id = world::new_id();
+    journal::check_request(session, content)?;
     let lock = Lock::take(
         &session.world,
         &session.places.lock,
@@ -42,61 +76,181 @@ pub fn run(session: &Session) -> Result<u8> {
         session.patience,
     )?;
     session.state.prepare(&session.world, &lock)?;
-    let (history, owed) = owed(session)?;
-
-    session.stage("inventory");
-    let (first, moved) = look_from_outside(session, &owed)?;
-    let mut receipt = open(session, &first, &run_id);
-    receipt.parent = session.state.latest_digest()?;
-    receipt.tool.sha256 = std::fs::read("/proc/self/exe")
-        .ok()
-        .map(|bytes| receipts::digest(&bytes));
-    receipt.notes.extend(history.into_iter().chain(moved));
-    receipt.notes.extend(session.scene.note());
-    receipt.debts = debts(session, &first, &owed, &run_id);
-    let write = |receipt: &Receipt| write(session, receipt, &lock);
-    if let Some(refusal) = refusal(&first) {
-        return refuse(session, receipt, refusal, &write);
-    }
-    // From here on a run that is killed leaves a receipt that says so, and what it owes.
-    write(&receipt)?;
-
-    let locks = migrate::run(session, &first, &run_id, &lock, &interruption, &mut receipt)?;
-    write(&receipt)?;
-
-    session.stage("restart");
-    let homes = home_outcomes(&receipt);
-    let blocked = |planned: &PlannedRuntime| blocked(planned, &homes);
-    let mut record = |outcomes: &[Outcome]| {
-        fill_runtimes(session, &mut receipt, &first, outcomes);
-        // The closing write reports what this one could not.
-        let _ = write(&receipt);
+    session.state.heal_latest(&lock)?;
+    let mut run = Run {
+        session,
+        lock: &lock,
+        interruption: &interruption,
+        journal: Journal::open(session, &run_id, content, &lock)?,
+        closed: None,
     };
-    let outcomes = restarts::run(session, &first, &interruption, &blocked, &mut record);
-
-    session.stage("verify");
-    close(session, &first, &outcomes, &mut receipt);
-    drop(locks);
-    receipt.accept(&session.wishes.policy.accept);
-    receipt.settle(interruption.signal().is_some());
-    receipt.finished_at = Some(world::timestamp());
-    write(&receipt)?;
-    prune(session, &lock);
-    report(session, &receipt);
-    session.publish(&receipt);
+    if let Some(done) = run.journal.admit()? {
+        report(session, &Receipt::parse(done.receipt)?);
+        return Ok(done.exit_status);
+    }
+    let result = work(&mut run);
+    if result.is_err() {
+        run.journal.withdraw();
+    }
+    let closed = run.closed.take();
+    drop(run);
     drop(lock);
     // The command may take its time: nobody has to wait for our lock meanwhile.
-    notify::verdict(session, &receipt);
+    if let Some(receipt) = closed {
+        notify::verdict(session, &receipt);
+    }
     if let Some(signal) = interruption.signal() {
         // The shell sees that a signal ended us (128 + signal), and why.
         let _ = signal_hook::low_level::emulate_default_handler(signal);
     }
-    Ok(receipt.verdict.exit_status.unwrap_or(1))
+    result
+}
+
+fn apply(run: &mut Run<'_>) -> Result<u8> {
+    let session = run.session;
+    let (history, owed) = owed(session)?;
+    session.stage("inventory");
+    let (first, moved) = look_from_outside(session, &owed)?;
+    let mut receipt = open(session, &first, run.journal.run());
+    receipt.notes.extend(history.into_iter().chain(moved));
+    receipt.notes.extend(session.scene.note());
+    receipt.debts = debts(session, &first, &owed, run.journal.run());
+    run.identify(&mut receipt)?;
+    fail_point("run.planned");
+    if let Some(refusal) = refusal(&first) {
+        return run.refuse(&first, receipt, refusal);
+    }
+    // From here on a run that is killed leaves a receipt that says so, and what it owes.
+    run.journal.opened(&first, &receipt)?;
+    run.write(&receipt)?;
+
+    let locks = migrate::run(run, &first, &mut receipt)?;
+    run.write(&receipt)?;
+
+    let outcomes = run.restart(&first, &mut receipt);
+    fail_point("run.before-verify");
+    session.stage("verify");
+    close(session, &first, &outcomes, &mut receipt);
+    fail_point("run.verified");
+    drop(locks);
+    run.finish(receipt)
+}
+
+impl Run<'_> {
+    /// Says in a receipt which program wrote it, for whom, and after which other.
+    ///
+    /// # Errors
+    /// When the newest receipt is there and cannot be read.
+    pub fn identify(&self, receipt: &mut Receipt) -> Result<()> {
+        receipt.request_id = self.journal.request_id();
+        receipt.parent = self.session.state.latest_digest()?;
+        receipt.tool.sha256 = std::fs::read("/proc/self/exe")
+            .ok()
+            .map(|bytes| receipts::digest(&bytes));
+        Ok(())
+    }
+
+    /// Writes the receipt as it stands.
+    ///
+    /// # Errors
+    /// When it cannot be made durable.
+    pub fn write(&self, receipt: &Receipt) -> Result<()> {
+        let value = serde_json::to_value(receipt)
+            .map_err(|error| Error::new(Kind::Io, "cannot write the receipt").with_source(error))?;
+        self.session
+            .state
+            .write_receipt(&receipt.run_id, &value, self.lock)
+    }
+
+    /// Restarts what the plan of `look` says; the homes' rows say what must not be touched any more.
+    pub fn restart(&mut self, look: &Look, receipt: &mut Receipt) -> Vec<Outcome> {
+        self.session.stage("restart");
+        let homes = home_outcomes(receipt);
+        let blocked = |planned: &PlannedRuntime| blocked(planned, &homes);
+        let (session, interruption) = (self.session, self.interruption);
+        let mut record = Recorder {
+            run: self,
+            look,
+            receipt,
+        };
+        restarts::run(session, look, interruption, &blocked, &mut record)
+    }
+
+    /// Computes the verdict, closes the journal and the receipt, and shows it.
+    ///
+    /// # Errors
+    /// When the receipt cannot be written.
+    pub fn finish(&mut self, mut receipt: Receipt) -> Result<u8> {
+        receipt.accept(&self.session.wishes.policy.accept);
+        receipt.settle(self.interruption.signal().is_some());
+        receipt.finished_at = Some(world::timestamp());
+        self.journal.closed(&mut receipt);
+        self.write(&receipt)?;
+        // That something old could not be removed is worth a warning and no more.
+        if let Err(error) = self.journal.prune(self.lock) {
+            self.session.ui.warn(&error.to_string());
+        }
+        report(self.session, &receipt);
+        self.session.publish(&receipt);
+        let status = receipt.verdict.exit_status.unwrap_or(1);
+        self.closed = Some(receipt);
+        Ok(status)
+    }
+
+    /// Ends a run that may change nothing, with a receipt that says why.
+    ///
+    /// # Errors
+    /// Always: `Refused`, or that the receipt could not be written.
+    pub fn refuse(&mut self, look: &Look, mut receipt: Receipt, refusal: &str) -> Result<u8> {
+        receipt.settle(false);
+        receipt.verdict.outcome = VerdictOutcome::Refused;
+        receipt.verdict.exit_status = Some(Kind::Refused.exit_status());
+        receipt.notes.push(refusal.to_owned());
+        receipt.finished_at = Some(world::timestamp());
+        self.journal.refused(look, &mut receipt)?;
+        self.write(&receipt)?;
+        self.session.publish(&receipt);
+        let hint = format!("`update receipt show {}` has the details", receipt.run_id);
+        self.closed = Some(receipt);
+        let what = format!("nothing was changed: {refusal}");
+        Err(Error::new(Kind::Refused, what).with_hint(hint))
+    }
+}
+
+/// Keeps the record of the restarts in the journal and in the receipt.
+struct Recorder<'r, 'a> {
+    run: &'r mut Run<'a>,
+    look: &'r Look,
+    receipt: &'r mut Receipt,
+}
+
+impl restarts::Record for Recorder<'_, '_> {
+    fn begun(&mut self, indexes: &[usize]) {
+        let rows = indexes
+            .iter()
+            .filter_map(|index| self.receipt.runtimes.get(*index));
+        self.run.journal.begun(rows);
+    }
+
+    fn judged(&mut self, index: usize, outcome: &Outcome) {
+        let planned = &self.look.plan.runtimes[index];
+        let row = runtime_row(self.run.session, planned, outcome, &profiles(self.look));
+        self.run.journal.judged(&row);
+    }
+
+    fn wave_over(&mut self, outcomes: &[Outcome]) {
+        fill_runtimes(self.run.session, self.receipt, self.look, outcomes);
+        // The closing write reports what this one could not.
+        let _ = self.run.write(self.receipt);
+    }
 }
 
 /// Looks at the fleet; where this run was started from inside a runtime that it would restart, it first
 /// moves out of that runtime's control group, which the restart empties.
-fn look_from_outside(session: &Session, owed: &[Owed]) -> Result<(Look, Option<String>)> {
+///
+/// # Errors
+/// When the machine cannot be looked at.
+pub fn look_from_outside(session: &Session, owed: &[Owed]) -> Result<(Look, Option<String>)> {
     let first = look_until_settled(session, owed)?;
     if !first.plan.is_enclosed(session.world.pid) {
         return Ok((first, None));
@@ -274,7 +428,8 @@ fn profiles(look: &Look) -> BTreeMap<&str, &str> {
 /// Restarts that will be owed once the homes are written, and those that were and still are: one for
 /// each life that serves such a home. A life that ended owes nothing; where no runtime is looked for,
 /// all that was owed still is.
-fn debts(session: &Session, look: &Look, owed: &[Owed], run_id: &str) -> Vec<Debt> {
+#[must_use]
+pub fn debts(session: &Session, look: &Look, owed: &[Owed], run_id: &str) -> Vec<Debt> {
     let keep = |old: &Owed| Debt {
         incarnation: old.incarnation.clone(),
         home: old.home.clone(),
@@ -338,39 +493,12 @@ fn look_up_config(home: &crate::plan::PlannedHome) -> Option<String> {
 }
 
 /// Why nothing may be changed at all, if so.
-fn refusal(look: &Look) -> Option<&'static str> {
+#[must_use]
+pub fn refusal(look: &Look) -> Option<&'static str> {
     if is_blind(look) {
         return Some("no home was found although runtimes run: the inventory cannot be right");
     }
     is_withheld(look).then_some("the application's own updater is at work on every home")
-}
-
-fn refuse(
-    session: &Session,
-    mut receipt: Receipt,
-    refusal: &str,
-    write: &dyn Fn(&Receipt) -> Result<()>,
-) -> Result<u8> {
-    receipt.settle(false);
-    receipt.verdict.outcome = VerdictOutcome::Refused;
-    receipt.verdict.exit_status = Some(Kind::Refused.exit_status());
-    receipt.notes.push(refusal.to_owned());
-    receipt.finished_at = Some(world::timestamp());
-    write(&receipt)?;
-    session.publish(&receipt);
-    notify::verdict(session, &receipt);
-    Err(
-        Error::new(Kind::Refused, format!("nothing was changed: {refusal}")).with_hint(format!(
-            "`update receipt show {}` has the details",
-            receipt.run_id
-        )),
-    )
-}
-
-fn write(session: &Session, receipt: &Receipt, lock: &Lock) -> Result<()> {
-    let value = serde_json::to_value(receipt)
-        .map_err(|error| Error::new(Kind::Io, "cannot write the receipt").with_source(error))?;
-    session.state.write_receipt(&receipt.run_id, &value, lock)
 }
 
 fn home_outcomes(receipt: &Receipt) -> BTreeMap<String, (HomeOutcome, String)> {
@@ -407,31 +535,41 @@ fn fill_runtimes(session: &Session, receipt: &mut Receipt, look: &Look, outcomes
         .runtimes
         .iter()
         .zip(outcomes)
-        .map(|(planned, outcome)| {
-            let user = user_name(session, planned.runtime.uid);
-            rows::runtime(
-                planned,
-                &outcome.decision,
-                outcome.seen.as_deref(),
-                None,
-                (&user, &profiles),
-            )
-        })
+        .map(|(planned, outcome)| runtime_row(session, planned, outcome, &profiles))
         .collect();
 }
 
+fn runtime_row(
+    session: &Session,
+    planned: &PlannedRuntime,
+    outcome: &Outcome,
+    profiles: &BTreeMap<&str, &str>,
+) -> RuntimeRow {
+    let user = user_name(session, planned.runtime.uid);
+    rows::runtime(
+        planned,
+        &outcome.decision,
+        outcome.seen.as_deref(),
+        None,
+        (&user, profiles),
+    )
+}
+
+/// What a receipt says is owed.
+#[must_use]
+pub fn owed_of(receipt: &Receipt) -> Vec<Owed> {
+    let owed = receipt.debts.iter().map(|debt| Owed {
+        incarnation: debt.incarnation.clone(),
+        home: debt.home.clone(),
+        sha256: debt.sha256.clone(),
+        written: debt.written,
+    });
+    owed.collect()
+}
+
 /// Takes the inventory again and settles every row by what runs now.
-fn close(session: &Session, first: &Look, outcomes: &[Outcome], receipt: &mut Receipt) {
-    let owed: Vec<Owed> = receipt
-        .debts
-        .iter()
-        .map(|debt| Owed {
-            incarnation: debt.incarnation.clone(),
-            home: debt.home.clone(),
-            sha256: debt.sha256.clone(),
-            written: debt.written,
-        })
-        .collect();
+pub fn close(session: &Session, first: &Look, outcomes: &[Outcome], receipt: &mut Receipt) {
+    let owed = owed_of(receipt);
     let second = match look(session, &owed, true) {
         Ok(second) => second,
         Err(error) => {
@@ -554,18 +692,6 @@ fn settle_homes(session: &Session, receipt: &mut Receipt, second: &Look) {
             format!("appeared; {}", row.reason)
         };
         receipt.homes.push(row);
-    }
-}
-
-/// Old receipts and snapshots go; that they could not is worth a warning and no more.
-fn prune(session: &Session, lock: &Lock) {
-    for result in [
-        session.state.prune_receipts(lock),
-        session.state.prune_packs(lock),
-    ] {
-        if let Err(error) = result {
-            session.ui.warn(&error.to_string());
-        }
     }
 }
 

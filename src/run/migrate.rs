@@ -8,19 +8,19 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use super::Session;
+use super::apply::Run;
+use super::journal::Journal;
 use super::look::{Look, home_target, owner};
-use super::restarts::Interruption;
 use crate::error::Result;
 use crate::helper;
-use crate::migrate::HomeOutcome;
 use crate::migrate::home::{Commit, Committed, Fetch, Fetched};
+use crate::migrate::{FileChange, HomeOutcome};
 use crate::plan::PlannedHome;
 use crate::plan::decide::Step;
 use crate::receipt::{HomeRow, Receipt};
 use crate::screen;
-use crate::state::Lock;
 use crate::state::lock::HomeLocks;
-use crate::state::snapshots::Pack;
+use crate::state::snapshots::{Copied, Pack};
 
 /// How long another run may hold a home before it is left to it.
 const HOME_PATIENCE: Duration = Duration::from_secs(10);
@@ -32,29 +32,27 @@ const OWNER_LIMIT: Duration = Duration::from_secs(300);
 /// dropped.
 ///
 /// # Errors
-/// Only when the snapshot cannot be started at all; then nothing was changed.
-pub fn run(
-    session: &Session,
-    look: &Look,
-    run_id: &str,
-    lock: &Lock,
-    interruption: &Interruption,
-    receipt: &mut Receipt,
-) -> Result<Vec<HomeLocks>> {
+/// Only when the snapshot cannot be started or recorded at all; then nothing was changed.
+pub fn run(run: &mut Run<'_>, look: &Look, receipt: &mut Receipt) -> Result<Vec<HomeLocks>> {
+    let (session, interruption) = (run.session, run.interruption);
     let locks = lock_homes(session, look, receipt);
     let pending = pending_by_owner(look, receipt);
     if pending.is_empty() || interruption.signal().is_some() {
         return Ok(locks);
     }
     session.stage("snapshot");
-    let pack = session.state.start_pack(&session.world, run_id, lock)?;
-    snapshot(session, &pending, pack, receipt);
+    let pack = session
+        .state
+        .start_pack(&session.world, run.journal.run(), run.lock)?;
+    snapshot(session, &run.journal, &pending, pack, receipt);
+    run.journal.copied(receipt)?;
     let pending = pending_by_owner(look, receipt);
     if interruption.signal().is_none() {
         session.stage("migrate");
         commit(session, &pending, receipt);
     }
     mark_written(receipt);
+    run.journal.written(receipt);
     Ok(locks)
 }
 
@@ -134,6 +132,7 @@ fn pending_by_owner<'a>(look: &'a Look, receipt: &Receipt) -> BTreeMap<u32, Vec<
 /// Copies what will be written over. A home of which not every file is in the verified pack is not written.
 fn snapshot(
     session: &Session,
+    journal: &Journal<'_>,
     pending: &BTreeMap<u32, Vec<&PlannedHome>>,
     mut pack: Pack,
     receipt: &mut Receipt,
@@ -168,15 +167,22 @@ fn snapshot(
                 return Ok(());
             };
             if is_whole(home, &fetched) {
-                for file in &fetched.files {
-                    let bytes = Some(file.bytes.as_slice());
-                    pack.add(
-                        &fetched.id,
-                        &file.path,
-                        bytes,
-                        file.mode,
-                        (file.uid, file.gid),
-                    )?;
+                let scope = journal.scope(&home.home);
+                let from = home.evaluation.from.as_ref().map(ToString::to_string);
+                for planned in &home.evaluation.files {
+                    // One that is not there yet stands in the pack as that.
+                    let file = fetched.files.iter().find(|file| file.path == planned.path);
+                    pack.add(Copied {
+                        home: &fetched.id,
+                        scope: &scope,
+                        folder: &home.home.path,
+                        version: from.as_deref(),
+                        path: &planned.path,
+                        bytes: file.map(|file| file.bytes.as_slice()),
+                        sha256_after: &planned.sha256_after,
+                        mode: file.map_or(0, |file| file.mode),
+                        owner: file.map_or((0, 0), |file| (file.uid, file.gid)),
+                    })?;
                 }
                 copied.insert(fetched.id);
             } else {
@@ -218,16 +224,14 @@ fn snapshot(
 
 /// Whether every file that will be written was fetched, with the bytes that were planned on.
 fn is_whole(home: &PlannedHome, fetched: &Fetched) -> bool {
-    home.evaluation.files.len() == fetched.files.len()
-        && home
-            .evaluation
-            .files
-            .iter()
-            .zip(&fetched.files)
-            .all(|(planned, fetched)| {
-                let digest = Some(crate::migrate::sha256(&fetched.bytes));
-                planned.path == fetched.path && planned.sha256_before == digest
-            })
+    let planned = &home.evaluation.files;
+    let is_as_planned = |file: &FileChange| {
+        let found = fetched.files.iter().find(|found| found.path == file.path);
+        found.map(|found| crate::migrate::sha256(&found.bytes)) == file.sha256_before
+    };
+    fetched.error.is_none()
+        && fetched.files.len() <= planned.len()
+        && planned.iter().all(is_as_planned)
 }
 
 /// Lets each owner write its homes, side by side.
@@ -286,7 +290,7 @@ fn commit(session: &Session, pending: &BTreeMap<u32, Vec<&PlannedHome>>, receipt
 }
 
 /// From here on the restarts that the written homes call for are owed.
-fn mark_written(receipt: &mut Receipt) {
+pub fn mark_written(receipt: &mut Receipt) {
     let written: BTreeSet<_> = receipt
         .homes
         .iter()
@@ -298,13 +302,15 @@ fn mark_written(receipt: &mut Receipt) {
     }
 }
 
-fn end(receipt: &mut Receipt, id: &str, outcome: HomeOutcome, reason: &str) {
+/// Says in a home's row what became of it.
+pub fn end(receipt: &mut Receipt, id: &str, outcome: HomeOutcome, reason: &str) {
     if let Some(row) = receipt.homes.iter_mut().find(|row| row.id == id) {
         settle(row, outcome, reason);
     }
 }
 
-fn settle(row: &mut HomeRow, outcome: HomeOutcome, reason: &str) {
+/// Says in a row what became of its home; one that was not written lists no change.
+pub fn settle(row: &mut HomeRow, outcome: HomeOutcome, reason: &str) {
     row.outcome = outcome;
     row.done = true;
     row.reason = screen::text(reason);

@@ -13,20 +13,24 @@ use clap::Parser as _;
 
 use crate::app::App;
 use crate::cli::{Cli, Command, Trigger};
-use crate::config::{Config, Places, RestartWhen, fragments};
+use crate::config::{Config, Keep, Places, RestartWhen, fragments};
 use crate::error::{Error, Kind, Result};
 use crate::fleet::inventory::Scope;
 use crate::plan::Wishes;
 use crate::restart::table::Table;
-use crate::state::State;
+use crate::state::requests::KEPT_DAYS;
+use crate::state::{State, snapshots};
 use crate::ui::{Format, Ui};
 use crate::world::{Account, World};
 
 pub mod apply;
+pub mod audit;
+pub mod cell;
 pub mod complete;
 pub mod generate;
 pub mod helper;
 pub mod hook;
+pub mod journal;
 pub mod look;
 pub mod mechanisms;
 pub mod metrics;
@@ -37,6 +41,7 @@ pub mod plan;
 pub mod receipt;
 pub mod rehearse;
 pub mod restarts;
+pub mod rollback;
 pub mod status;
 
 /// How long a whole run may take, where nobody says.
@@ -86,6 +91,12 @@ pub struct Session {
     pub scene: hook::Scene,
     /// How its time is shared out.
     pub pace: hook::Pace,
+    /// The name that the asker gave the run.
+    pub request_id: Option<String>,
+    /// For how many days requests are kept.
+    pub request_days: u32,
+    /// Which snapshots are kept.
+    pub keep: Keep,
     /// Only these homes, if any are named.
     pub only_homes: Vec<PathBuf>,
     /// Only these profiles, if any are named.
@@ -161,6 +172,12 @@ impl Session {
                 .map(|file| world.cwd.join(file)),
             scene,
             pace,
+            request_id: run.request_id.clone(),
+            request_days: defaults.request_days.map_or(KEPT_DAYS, |days| days.0),
+            keep: run.keep.or(defaults.keep).unwrap_or(Keep {
+                count: Some(snapshots::KEPT),
+                age: None,
+            }),
             only_homes: common
                 .home
                 .iter()
@@ -178,6 +195,30 @@ impl Session {
             users,
             everybody: common.user.is_empty(),
         })
+    }
+
+    /// The same session for these homes alone.
+    #[must_use]
+    pub fn narrowed(&self, homes: Vec<PathBuf>) -> Self {
+        Self {
+            world: self.world.clone(),
+            ui: self.ui.again(),
+            app: self.app.clone(),
+            config: self.config.clone(),
+            places: self.places.clone(),
+            state: self.state.clone(),
+            table: self.table.clone(),
+            site_steps: self.site_steps.clone(),
+            users: self.users.clone(),
+            wishes: self.wishes.clone(),
+            request_id: self.request_id.clone(),
+            metrics_file: self.metrics_file.clone(),
+            scene: self.scene.clone(),
+            only_homes: homes,
+            only_profiles: self.only_profiles.clone(),
+            argv_flags: self.argv_flags.clone(),
+            ..*self
+        }
     }
 
     /// What the inventory looks at.
@@ -424,6 +465,9 @@ fn answer(session: &Session, cli: &Cli) -> Result<u8> {
         Some(Command::Plan(flags)) => plan::run(session, flags.check),
         Some(Command::Status) => status::run(session),
         Some(Command::Receipt { what }) => receipt::run(session, what),
+        Some(Command::Audit { what }) => audit::run(session, what),
+        Some(Command::Cell { what }) => cell::run(session, what),
+        Some(Command::Rollback { run }) => rollback::run(session, run),
         Some(Command::Mechanisms { explain, unit }) => {
             mechanisms::run(session, *explain, unit.as_deref())
         }

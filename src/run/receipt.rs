@@ -1,6 +1,7 @@
 //! `update receipt`: the records of earlier runs, and of other machines. Reads files only, and writes none
-//! but the page that `--html` names.
+//! but the page that `--html` names; `verify` reads the audit chain, too.
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,8 @@ use crate::receipt::merge::{FleetReceipt, Sent, machines, merge};
 use crate::receipt::text::{Style, render};
 use crate::receipt::{Receipt, VerdictOutcome, html};
 use crate::screen::visible;
+use crate::state::audit::Chain;
+use crate::state::{Store, receipts};
 use crate::world;
 
 /// No inventory and no receipt is larger.
@@ -30,6 +33,7 @@ pub fn run(session: &Session, what: &ReceiptCommand) -> Result<u8> {
             session.ui.report(&schema, || format!("{text}\n"));
         }
         ReceiptCommand::List => list(session)?,
+        ReceiptCommand::Verify => verify(session)?,
         ReceiptCommand::Show { run, html } => show(session, run, html.as_deref())?,
         ReceiptCommand::Merge {
             inventory,
@@ -173,6 +177,81 @@ fn write_page(session: &Session, file: &Path, page: &str) -> Result<()> {
         .map_err(|error| failed(error.error))?;
     session.ui.tell(&format!("wrote {}", file.display()));
     Ok(())
+}
+
+/// Walks the receipts from the newest to its parents, and proves each against the audit chain: the only question about
+/// receipts that opens the database.
+fn verify(session: &Session) -> Result<()> {
+    let state = &session.state;
+    let store = Store::open_existing(&session.world, state.dir())?;
+    let chain = store.verify()?;
+    let mut by_digest = BTreeMap::new();
+    for id in state.receipt_ids()? {
+        let bytes = state.receipt_bytes(&id)?.unwrap_or_default();
+        by_digest.insert(receipts::digest(&bytes), (id, bytes));
+    }
+    let kept = by_digest.len();
+    let mut next = state.latest_digest()?;
+    let mut problems = Vec::new();
+    let mut walked = Vec::new();
+    while let Some((id, bytes)) = next.as_ref().and_then(|digest| by_digest.remove(digest)) {
+        let receipt = serde_json::from_slice(&bytes)
+            .map_err(|_| Error::new(Kind::Input, format!("the receipt of run {id} is damaged")))
+            .and_then(Receipt::parse)?;
+        if let Some(problem) = problem(&store, &chain, &receipt, &bytes)? {
+            problems.push(format!("{id}: {problem}"));
+        }
+        next = receipt.parent;
+        walked.push(id);
+    }
+    // One that a run was killed over before it was the latest proves nothing.
+    by_digest.retain(|_, (_, bytes)| {
+        let receipt = serde_json::from_slice::<serde_json::Value>(bytes).unwrap_or_default();
+        !receipt["finished_at"].is_null() || receipt["schema"].is_null()
+    });
+    if !by_digest.is_empty() {
+        let at = walked.last().map_or("latest", String::as_str);
+        problems.push(format!(
+            "{at}: the receipt before it was changed or taken away; {} older ones hang on nothing",
+            by_digest.len()
+        ));
+    }
+    if !problems.is_empty() {
+        return Err(Error::new(Kind::Input, problems.join("; ")));
+    }
+    let value = serde_json::json!({"outcome": "whole", "receipts": kept, "events": chain.events});
+    session.ui.report(&value, || {
+        format!(
+            "{kept} receipts are whole, and so is the audit chain of {} events\n",
+            chain.events
+        )
+    });
+    Ok(())
+}
+
+/// What is wrong with one receipt, if anything. One that a killed run left open proves nothing, and names no head.
+fn problem(
+    store: &Store,
+    chain: &Chain,
+    receipt: &Receipt,
+    bytes: &[u8],
+) -> Result<Option<&'static str>> {
+    if receipt.finished_at.is_none() {
+        return Ok(None);
+    }
+    let Some(head) = receipt.audit_head.as_deref() else {
+        return Ok(Some("it names no head of the audit chain"));
+    };
+    if !chain.has(head) {
+        let is_cut = store.event(&receipt.run_id, "run-opened")?.is_none()
+            && chain.cut_before.is_some_and(|cut| {
+                world::render_time(Duration::from_millis(cut.unsigned_abs())) > receipt.started_at
+            });
+        return Ok((!is_cut).then_some("its head is not in the audit chain"));
+    }
+    let end = store.event(&receipt.run_id, "run-closed")?;
+    let sealed = end.as_ref().and_then(|end| end["receipt"].as_str());
+    Ok((sealed != Some(&*receipts::seal(bytes))).then_some("it is not what its run wrote"))
 }
 
 fn list(session: &Session) -> Result<()> {

@@ -216,6 +216,7 @@ impl Stage {
             wishes: session.wishes.clone(),
             only_homes: self.homes.clone(),
             only_profiles: Vec::new(),
+            request_id: None,
             argv_flags: session.argv_flags.clone(),
             metrics_file: None,
             ..*session

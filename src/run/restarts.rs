@@ -66,16 +66,25 @@ impl Interruption {
     }
 }
 
+/// Who keeps the record of the restarts; a runtime is named by its place in the plan.
+pub trait Record {
+    /// These are about to be restarted.
+    fn begun(&mut self, indexes: &[usize]);
+    /// This one came to an end.
+    fn judged(&mut self, index: usize, outcome: &Outcome);
+    /// A wave is over; the outcomes so far.
+    fn wave_over(&mut self, outcomes: &[Outcome]);
+}
+
 /// Restarts what the plan says, and gives an outcome for each of its runtimes, in its order.
 ///
-/// `blocked` says for each runtime why it must not be touched any more, if so; `after_wave` is called with the
-/// outcomes so far when a wave is over.
+/// `blocked` says for each runtime why it must not be touched any more, if so.
 pub fn run(
     session: &Session,
     look: &Look,
     interruption: &Interruption,
     blocked: &dyn Fn(&PlannedRuntime) -> Option<Decision>,
-    after_wave: &mut dyn FnMut(&[Outcome]),
+    record: &mut dyn Record,
 ) -> Vec<Outcome> {
     let plan = &look.plan;
     let mut outcomes: Vec<Outcome> = plan.runtimes.iter().map(at_first).collect();
@@ -110,15 +119,16 @@ pub fn run(
         if jobs.is_empty() {
             continue;
         }
+        record.begun(&jobs.iter().map(|job| job.index).collect::<Vec<_>>());
         failures += run_wave(
             session,
             look,
             jobs,
             limit.max(failures + 1),
             interruption,
-            &mut outcomes,
+            (&mut outcomes, record),
         );
-        after_wave(&outcomes);
+        record.wave_over(&outcomes);
         if failures >= limit {
             break;
         }
@@ -273,7 +283,7 @@ fn run_wave(
     jobs: Vec<Job>,
     max_failures: usize,
     interruption: &Interruption,
-    outcomes: &mut [Outcome],
+    (outcomes, record): (&mut [Outcome], &mut dyn Record),
 ) -> usize {
     let mut open = jobs.len();
     let workers = session.jobs.min(open);
@@ -310,6 +320,7 @@ fn run_wave(
                 session.ui.done(&name);
                 let planned = &look.plan.runtimes[index];
                 outcomes[index] = judge(look, planned, result);
+                record.judged(index, &outcomes[index]);
                 let decision = &outcomes[index].decision;
                 session.stage(&format!(
                     "{name}: {} {}",

@@ -19,17 +19,21 @@ use rustix::fs::{FlockOperation, OFlags};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Kind, Result};
+use crate::fleet::procfs;
 use crate::helper::{self, Task};
 use crate::screen;
-use crate::world::{self, World};
+use crate::world::{self, World, fail_point};
 
 /// flock(2) has no time limit of its own, so a wait looks this often.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Proof that this process holds the lock of its account's runs.
+///
+/// A run that another run started, directly or through others, works under the lock of that one.
 #[derive(Debug)]
 pub struct Lock {
     file: File,
+    is_shared: bool,
 }
 
 /// What the holder of a lock wrote into it.
@@ -37,6 +41,9 @@ pub struct Lock {
 pub struct Holder {
     /// Its process.
     pub pid: u32,
+    /// When that process started, in clock ticks since boot.
+    #[serde(default)]
+    pub start_ticks: Option<u64>,
     /// Since when.
     pub since: String,
     /// Which run.
@@ -65,6 +72,12 @@ impl Lock {
             if error != rustix::io::Errno::WOULDBLOCK && error != rustix::io::Errno::INTR {
                 return Err(Error::io(format!("cannot lock {}", path.display()), error));
             }
+            if Self::holder(path).is_some_and(|holder| is_ancestor(world, &holder)) {
+                return Ok(Self {
+                    file,
+                    is_shared: true,
+                });
+            }
             if Instant::now() >= deadline {
                 let who = Self::holder(path).map_or_else(
                     || String::from("another run"),
@@ -77,8 +90,10 @@ impl Lock {
             }
             std::thread::sleep(LOOK_EVERY.min(deadline.saturating_duration_since(Instant::now())));
         }
+        fail_point("lock.taken");
         let holder = Holder {
             pid: world.pid,
+            start_ticks: procfs::start_ticks(world.pid).ok().flatten(),
             since: world::timestamp(),
             run_id: run_id.to_owned(),
         };
@@ -88,7 +103,11 @@ impl Lock {
             .rewind()
             .and_then(|()| file.set_len(0))
             .and_then(|()| file.write_all(&text));
-        Ok(Self { file })
+        fail_point("lock.signed");
+        Ok(Self {
+            file,
+            is_shared: false,
+        })
     }
 
     /// Who holds the lock at `path`, as it wrote itself; read without taking or making anything.
@@ -124,9 +143,33 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
+        if self.is_shared {
+            return;
+        }
         let _ = self.file.set_len(0);
         let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
     }
+}
+
+/// Whether the holder of a lock started us. Nobody else can write what stands in the lock file, and nobody can choose
+/// whose child they are; a pid that was given out again has another start.
+fn is_ancestor(world: &World, holder: &Holder) -> bool {
+    let mut pid = world.pid;
+    // No chain of parents is longer, and one that changes while it is read must not hold us.
+    for _ in 0..64 {
+        let Ok(Some(parent)) = procfs::parent(pid) else {
+            return false;
+        };
+        if parent == holder.pid {
+            let start = procfs::start_ticks(parent).ok().flatten();
+            return start.is_some() && start == holder.start_ticks;
+        }
+        if parent <= 1 {
+            return false;
+        }
+        pid = parent;
+    }
+    false
 }
 
 /// Task: locks homes of one account and holds them until the asker is gone.

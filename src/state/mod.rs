@@ -15,12 +15,20 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as 
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Kind, Result};
-use crate::world::World;
+use crate::world::{World, fail_point};
 
+pub mod audit;
+pub mod cells;
+pub mod db;
+pub mod jobs;
 pub mod lock;
 pub mod receipts;
+pub mod requests;
+pub mod scope;
+pub mod secret;
 pub mod snapshots;
 
+pub use db::Store;
 pub use lock::Lock;
 
 /// The state folder.
@@ -49,6 +57,7 @@ impl State {
             self.dir.join("snapshots"),
         ] {
             make_private_dir(world, &dir)?;
+            sweep(&dir)?;
         }
         Ok(())
     }
@@ -90,20 +99,60 @@ fn make_private_dir(world: &World, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Replaces a file of ours as a whole: written beside it, synced, renamed, and the folder synced.
-fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
+/// Replaces a file of ours as a whole: written beside it, synced, renamed, and the folder synced. `label` names
+/// the file in tests.
+fn replace(label: &str, path: &Path, bytes: &[u8]) -> Result<()> {
     let failed = |error| Error::io(format!("cannot write {}", path.display()), error);
     let dir = path.parent().unwrap_or_else(|| Path::new("/"));
+    fail_point(format_args!("{label}.begin"));
     let mut temporary = tempfile::Builder::new()
-        .prefix(".new-")
+        .prefix(NEW)
         .tempfile_in(dir)
         .map_err(failed)?;
-    temporary.write_all(bytes).map_err(failed)?;
+    let (first, second) = bytes.split_at(bytes.len() / 2);
+    temporary.write_all(first).map_err(failed)?;
+    fail_point(format_args!("{label}.half-written"));
+    temporary.write_all(second).map_err(failed)?;
+    fail_point(format_args!("{label}.written"));
     temporary.as_file().sync_all().map_err(failed)?;
+    fail_point(format_args!("{label}.synced"));
     temporary
         .persist(path)
         .map_err(|error| failed(error.error))?;
-    sync_dir(dir)
+    fail_point(format_args!("{label}.renamed"));
+    sync_dir(dir)?;
+    fail_point(format_args!("{label}.durable"));
+    Ok(())
+}
+
+/// Puts run ids into the order of `newest_first`; those that are not in it come last, by their own time.
+fn in_order(mut ids: Vec<String>, newest_first: &[String]) -> Vec<String> {
+    let rank: std::collections::BTreeMap<&str, usize> = newest_first
+        .iter()
+        .enumerate()
+        .rev()
+        .map(|(rank, id)| (id.as_str(), rank))
+        .collect();
+    ids.sort_by(|a, b| {
+        let rank = |id: &str| rank.get(id).copied().unwrap_or(usize::MAX);
+        rank(a).cmp(&rank(b)).then_with(|| b.cmp(a))
+    });
+    ids
+}
+
+/// How the name of a file starts that is being written; one that a killed run left is removed by the next.
+const NEW: &str = ".new-";
+
+/// Removes what killed runs left half-written.
+fn sweep(dir: &Path) -> Result<()> {
+    let failed = |error| Error::io(format!("cannot clean {}", dir.display()), error);
+    for entry in std::fs::read_dir(dir).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        if entry.file_name().to_string_lossy().starts_with(NEW) {
+            std::fs::remove_file(entry.path()).map_err(failed)?;
+        }
+    }
+    Ok(())
 }
 
 /// Makes what was renamed or created in a folder durable (fsync(2), "does not necessarily ensure

@@ -15,6 +15,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::{Lock, State};
 use crate::error::{Error, Kind, Result};
+use crate::world::fail_point;
 
 /// How many receipts are kept.
 pub const KEPT: usize = 50;
@@ -35,20 +36,42 @@ impl State {
     /// # Errors
     /// When it cannot be made durable: a run without a receipt must not go on.
     pub fn write_receipt(&self, run_id: &str, receipt: &Value, _lock: &Lock) -> Result<()> {
-        let mut bytes = serde_json::to_vec_pretty(receipt)
-            .map_err(|error| Error::new(Kind::Io, "cannot write the receipt").with_source(error))?;
-        bytes.push(b'\n');
-        super::replace(&self.receipt_path(run_id), &bytes)?;
-        super::replace(&self.receipts_dir().join("latest.json"), &bytes)
+        let bytes = bytes(receipt)?;
+        super::replace("receipt", &self.receipt_path(run_id), &bytes)?;
+        super::replace("latest", &self.receipts_dir().join("latest.json"), &bytes)
     }
 
-    /// Removes the oldest receipts past [`KEPT`].
+    /// Makes the latest receipt what its run last wrote: a run that was killed between its two files left an older one.
+    ///
+    /// # Errors
+    /// When it cannot be read or written.
+    pub fn heal_latest(&self, _lock: &Lock) -> Result<()> {
+        let path = self.receipts_dir().join("latest.json");
+        let Some(latest) = super::read(&path)? else {
+            return Ok(());
+        };
+        let value: Value = serde_json::from_slice(&latest).unwrap_or_default();
+        let id = value["run_id"].as_str().unwrap_or_default();
+        if super::scope::identifier("run id", id).is_err() {
+            return Ok(());
+        }
+        match super::read(&self.receipt_path(id))? {
+            Some(bytes) if bytes != latest => super::replace("latest", &path, &bytes),
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes the oldest receipts past [`KEPT`]. `newest_first` are the runs as the audit chain orders them: a
+    /// clock that was set back must not make the newest the oldest.
     ///
     /// # Errors
     /// When the folder cannot be read, or a file not removed.
-    pub fn prune_receipts(&self, _lock: &Lock) -> Result<()> {
-        let ids = self.receipt_ids()?;
-        for id in ids.iter().skip(KEPT) {
+    pub fn prune_receipts(&self, newest_first: &[String], _lock: &Lock) -> Result<()> {
+        for id in super::in_order(self.receipt_ids()?, newest_first)
+            .iter()
+            .skip(KEPT)
+        {
+            fail_point("receipts.before-prune");
             let path = self.receipt_path(id);
             std::fs::remove_file(&path)
                 .map_err(|error| Error::io(format!("cannot remove {}", path.display()), error))?;
@@ -104,6 +127,14 @@ impl State {
         })
     }
 
+    /// The bytes of a receipt as they stand on disk.
+    ///
+    /// # Errors
+    /// When the file is there and cannot be read.
+    pub fn receipt_bytes(&self, run_id: &str) -> Result<Option<Vec<u8>>> {
+        super::read(&self.receipt_path(run_id))
+    }
+
     /// SHA-256 of the newest receipt as it stands on disk, for the next one to name as its parent.
     ///
     /// # Errors
@@ -111,6 +142,35 @@ impl State {
     pub fn latest_digest(&self) -> Result<Option<String>> {
         Ok(super::read(&self.receipts_dir().join("latest.json"))?.map(|bytes| digest(&bytes)))
     }
+}
+
+/// A receipt as it is written.
+///
+/// # Errors
+/// Never at present: every receipt is JSON.
+pub fn bytes(receipt: &Value) -> Result<Vec<u8>> {
+    let mut bytes = serde_json::to_vec_pretty(receipt)
+        .map_err(|error| Error::new(Kind::Io, "cannot write the receipt").with_source(error))?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+/// SHA-256 of a receipt's bytes without the head of the audit chain that it names: what the closing event of
+/// its run says, which is that head.
+#[must_use]
+pub fn seal(bytes: &[u8]) -> String {
+    // A receipt is written with two spaces a level, so that this line can only be the receipt's own.
+    let start: &[u8] = b"\n  \"audit_head\": ";
+    let Some(at) = bytes
+        .windows(start.len())
+        .position(|window| window == start)
+    else {
+        return digest(bytes);
+    };
+    let (before, rest) = bytes.split_at(at + start.len());
+    let end = rest.iter().position(|byte| *byte == b'\n');
+    let after = end.map_or(&[][..], |end| &rest[end..]);
+    digest(&[before, b"null,", after].concat())
 }
 
 /// SHA-256 in hexadecimal.

@@ -7,6 +7,8 @@
 //! `UPDATE_REQUIRE_SYSTEMD=1` asks for the whole tier. `UPDATE_TEST_CACHE` names the folder that
 //! keeps what is slow to build: the virtual environment and the seeds of the fleets.
 
+#![allow(dead_code, reason = "each test target uses another part of it")]
+
 pub mod fleet;
 pub mod sandbox;
 pub mod update;

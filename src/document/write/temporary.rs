@@ -15,6 +15,7 @@ use rustix::fs::{AtFlags, Gid, Mode, OFlags, RenameFlags, Uid, XattrFlags};
 use rustix::io::Errno;
 
 use super::{ACL, Original, PREFIX, WriteError, attributes, give_to};
+use crate::world::fail_point;
 
 /// A replacement in the making; it vanishes unless it took a name.
 pub(super) struct Temporary<'f> {
@@ -56,8 +57,14 @@ impl<'f> Temporary<'f> {
     }
 
     pub(super) fn fill(&self, bytes: &[u8]) -> Result<(), WriteError> {
+        let (first, second) = bytes.split_at(bytes.len() / 2);
+        fail_point("home-file.created");
         (&self.file)
-            .write_all(bytes)
+            .write_all(first)
+            .and_then(|()| {
+                fail_point("home-file.half-written");
+                (&self.file).write_all(second)
+            })
             .map_err(|source| WriteError::Io {
                 path: self.path.to_owned(),
                 tried: "write beside",
@@ -113,7 +120,10 @@ impl<'f> Temporary<'f> {
     }
 
     pub(super) fn sync(&self) -> Result<(), WriteError> {
-        rustix::fs::fsync(&self.file).map_err(self.system("sync the replacement of"))
+        fail_point("home-file.written");
+        rustix::fs::fsync(&self.file).map_err(self.system("sync the replacement of"))?;
+        fail_point("home-file.synced");
+        Ok(())
     }
 
     /// Takes the place of what has that name.
@@ -121,7 +131,10 @@ impl<'f> Temporary<'f> {
         rustix::fs::renameat(self.folder, &self.name, self.folder, name)
             .map_err(self.system("replace"))?;
         self.is_named.set(true);
-        rustix::fs::fsync(self.folder).map_err(self.system("sync the folder of"))
+        fail_point("home-file.renamed");
+        rustix::fs::fsync(self.folder).map_err(self.system("sync the folder of"))?;
+        fail_point("home-file.durable");
+        Ok(())
     }
 
     /// Takes a name that nothing has.

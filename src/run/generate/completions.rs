@@ -168,11 +168,17 @@ fn zsh(script: &mut Script, options: &[(&str, &str)], places: &[Place]) -> Resul
             &format!(": _update_names {word}'"),
         )?;
     }
-    for place in places {
-        let colon = format!(":{} -- {}:", place.id, place.help);
+    // Two commands may ask for the same thing in the same words; one mend serves both.
+    let mut asked: Vec<(String, &str)> = places
+        .iter()
+        .map(|place| (format!(":{} -- {}:", place.id, place.help), place.word))
+        .collect();
+    asked.sort_unstable();
+    asked.dedup();
+    for (colon, word) in asked {
         script.mend(
             &format!("{colon}_default'"),
-            &format!("{colon} _update_names {}'", place.word),
+            &format!("{colon} _update_names {word}'"),
         )?;
     }
     script.mend("_update() {\n", &format!("{FUNCTION}_update() {{\n"))

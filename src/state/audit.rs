@@ -1,0 +1,546 @@
+//! The audit chain: every event of every run, each bound to the one before by its hash.
+//!
+//! An event's text is the canonical JSON (RFC 8785) of `at kind payload previous run seq tenant`; its hash is the
+//! SHA-256 of that text, and `previous` is the hash of the event before, `GENESIS` for the first. Nothing
+//! is ever changed in it. What is older than [`KEPT`] is cut off at its beginning, and the cut is
+//! itself an event (`checkpoint`), which vouches for the new beginning. The chain does not prove that its own end is
+//! whole: for that a receipt names the head as it was ([`Chain::has`]).
+//!
+//! Exported, an event is a line: its hash, a space, its text.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::io::BufRead;
+use std::time::Duration;
+
+use rusqlite::{OptionalExtension as _, Transaction, params};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::{Value, json};
+
+use super::db::{Store, storage, unavailable};
+use super::receipts::digest;
+use super::scope;
+use crate::error::{Error, Kind, Result};
+use crate::world;
+
+/// What the first event names as the one before it.
+pub const GENESIS: &str = "GENESIS";
+
+/// The tenant of what is no tenant's.
+pub const HOST: &str = "host";
+
+/// How long events are kept.
+pub const KEPT: Duration = Duration::from_secs(400 * 24 * 60 * 60);
+
+/// The kind of the event that vouches for a cut.
+const CHECKPOINT: &str = "checkpoint";
+
+/// RFC 8785 writes numbers as IEEE doubles: beyond this two integers would be one text.
+const LARGEST: u64 = (1 << 53) - 1;
+
+/// No exported line is longer: one event is at most a few kilobytes.
+const LONGEST_LINE: u64 = 16 << 20;
+
+/// Something that happened, before it is in the chain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// The run that it is part of, or what else caused it.
+    pub run: String,
+    /// Whose it is; [`HOST`] where nobody's.
+    pub tenant: String,
+    /// What happened.
+    pub kind: String,
+    /// The facts; numbers are integers.
+    pub payload: Value,
+}
+
+/// Where a chain ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Head {
+    /// The last event's number.
+    pub seq: i64,
+    /// Its hash.
+    pub hash: String,
+}
+
+/// A chain that was walked from its beginning to its end, and is whole.
+#[derive(Debug, Clone)]
+pub struct Chain {
+    /// How many events it holds.
+    pub events: u64,
+    /// The first one's number: 1, unless it was cut.
+    pub first: i64,
+    /// Its end; `None` when it is empty.
+    pub head: Option<Head>,
+    /// What is older than this was cut off (milliseconds since 1970).
+    pub cut_before: Option<i64>,
+    hashes: BTreeSet<[u8; 32]>,
+}
+
+impl Chain {
+    /// Whether an event with this hash is in the chain: how a receipt's `audit_head` is checked.
+    #[must_use]
+    pub fn has(&self, hash: &str) -> bool {
+        unhex(hash).is_some_and(|hash| self.hashes.contains(&hash))
+    }
+}
+
+impl Store {
+    /// Appends events in one transaction, and says where the chain ends now.
+    ///
+    /// # Errors
+    /// `Input` for an event that may not be in the chain; `Io` when the storage is not available. Then
+    /// none of them is in it.
+    pub fn append(&mut self, label: &str, events: &[Event]) -> Result<Option<Head>> {
+        self.change(label, |transaction| append(transaction, events))
+    }
+
+    /// Where the chain ends.
+    ///
+    /// # Errors
+    /// When the storage is not available.
+    pub fn head(&self) -> Result<Option<Head>> {
+        self.connection()
+            .query_row(
+                "SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1",
+                [],
+                |row| {
+                    Ok(Head {
+                        seq: row.get(0)?,
+                        hash: row.get(1)?,
+                    })
+                },
+            )
+            .optional()
+            .map_err(unavailable)
+    }
+
+    /// Walks the whole chain.
+    ///
+    /// # Errors
+    /// `Input` when it is broken, and where; `Io` when the storage is not available.
+    pub fn verify(&self) -> Result<Chain> {
+        let mut walk = Walk::default();
+        let mut statement = self
+            .connection()
+            .prepare("SELECT seq, at, run, tenant, kind, payload, previous, hash FROM audit ORDER BY seq")
+            .map_err(unavailable)?;
+        let mut rows = statement.query([]).map_err(unavailable)?;
+        let mut text = String::new();
+        while let Some(row) = rows.next().map_err(unavailable)? {
+            let seq: i64 = row.get(0).map_err(unavailable)?;
+            let at: i64 = row.get(1).map_err(unavailable)?;
+            let column = |index: usize| {
+                row.get_ref(index)
+                    .map_err(unavailable)?
+                    .as_str()
+                    .map_err(|_| broken(seq, "is not text"))
+            };
+            let payload = column(5)?;
+            let kind = column(4)?;
+            let previous = column(6)?;
+            for (what, id) in [("run", column(2)?), ("tenant", column(3)?), ("kind", kind)] {
+                scope::identifier(what, id).map_err(|_| broken(seq, "has a bad identifier"))?;
+            }
+            render(
+                &mut text,
+                seq,
+                at,
+                (column(2)?, column(3)?, kind),
+                payload,
+                previous,
+            );
+            let is_checkpoint = kind == CHECKPOINT;
+            walk.step(
+                seq,
+                previous,
+                &text,
+                column(7)?,
+                is_checkpoint.then_some(payload),
+            )?;
+            if serde_json::from_str::<IgnoredAny>(payload).is_err() {
+                return Err(broken(seq, "has a payload that is not JSON"));
+            }
+        }
+        walk.end()
+    }
+
+    /// Writes the whole chain, one line an event, in pieces.
+    ///
+    /// # Errors
+    /// When the storage is not available.
+    pub fn export(&self, write: &mut dyn FnMut(&str)) -> Result<()> {
+        let mut statement = self
+            .connection()
+            .prepare("SELECT seq, at, run, tenant, kind, payload, previous, hash FROM audit ORDER BY seq")
+            .map_err(unavailable)?;
+        let mut rows = statement.query([]).map_err(unavailable)?;
+        let (mut text, mut lines) = (String::new(), String::new());
+        while let Some(row) = rows.next().map_err(unavailable)? {
+            let seq = row.get(0).map_err(unavailable)?;
+            let at = row.get(1).map_err(unavailable)?;
+            let column = |index: usize| {
+                row.get_ref(index)
+                    .map_err(unavailable)?
+                    .as_str()
+                    .map_err(|_| broken(seq, "is not text"))
+            };
+            render(
+                &mut text,
+                seq,
+                at,
+                (column(2)?, column(3)?, column(4)?),
+                column(5)?,
+                column(6)?,
+            );
+            // Writing into a string cannot fail.
+            let _ = writeln!(lines, "{} {text}", column(7)?);
+            if lines.len() > 1 << 20 {
+                write(&lines);
+                lines.clear();
+            }
+        }
+        write(&lines);
+        Ok(())
+    }
+
+    /// Cuts off what is older than `before` (milliseconds since 1970), at an event that says so. The
+    /// newest event always stays.
+    ///
+    /// # Errors
+    /// When the storage is not available.
+    pub fn cut(&mut self, run: &str, before: i64) -> Result<Option<Head>> {
+        self.change("audit.cut", |transaction| cut(transaction, run, before))
+    }
+
+    /// The runs that the chain knows, the newest first: by their order in the chain, which no clock can turn round.
+    ///
+    /// # Errors
+    /// When the storage is not available.
+    pub fn runs(&self) -> Result<Vec<String>> {
+        let mut statement = self
+            .connection()
+            .prepare("SELECT run FROM audit WHERE kind = 'run-opened' ORDER BY seq DESC")
+            .map_err(unavailable)?;
+        let rows = statement
+            .query_map([], |row| row.get(0))
+            .map_err(unavailable)?;
+        rows.collect::<rusqlite::Result<_>>().map_err(unavailable)
+    }
+
+    /// The payload of a run's first event of a kind.
+    ///
+    /// # Errors
+    /// When the storage is not available.
+    pub fn event(&self, run: &str, kind: &str) -> Result<Option<Value>> {
+        let text: Option<String> = self
+            .connection()
+            .query_row(
+                "SELECT payload FROM audit WHERE run = ?1 AND kind = ?2 ORDER BY seq LIMIT 1",
+                [run, kind],
+                |row| row.get(0),
+            )
+            .optional()
+            .map_err(unavailable)?;
+        text.map(|text| serde_json::from_str(&text).map_err(|_| storage()))
+            .transpose()
+    }
+}
+
+/// Appends within a transaction that also changes something else.
+///
+/// # Errors
+/// As [`Store::append`].
+pub fn append(transaction: &Transaction<'_>, events: &[Event]) -> Result<Option<Head>> {
+    let mut head: Option<Head> = transaction
+        .prepare_cached("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1")
+        .and_then(|mut last| {
+            last.query_row([], |row| {
+                Ok(Head {
+                    seq: row.get(0)?,
+                    hash: row.get(1)?,
+                })
+            })
+            .optional()
+        })
+        .map_err(unavailable)?;
+    let mut insert = transaction
+        .prepare_cached("INSERT INTO audit VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")
+        .map_err(unavailable)?;
+    let at = millis(world::now());
+    let mut text = String::new();
+    for event in events {
+        let payload = event.check()?;
+        let (seq, previous) = match &head {
+            Some(head) => (head.seq + 1, head.hash.as_str()),
+            None => (1, GENESIS),
+        };
+        let ids = (&*event.run, &*event.tenant, &*event.kind);
+        render(&mut text, seq, at, ids, &payload, previous);
+        let hash = digest(text.as_bytes());
+        insert
+            .execute(params![
+                seq,
+                at,
+                event.run,
+                event.tenant,
+                event.kind,
+                payload,
+                previous,
+                hash
+            ])
+            .map_err(unavailable)?;
+        head = Some(Head { seq, hash });
+    }
+    Ok(head)
+}
+
+impl Event {
+    /// Checks the event, and gives its payload as canonical JSON.
+    fn check(&self) -> Result<String> {
+        scope::identifier("run id", &self.run)?;
+        scope::tenant(&self.tenant)?;
+        scope::identifier("kind", &self.kind)?;
+        if !has_integers_alone(&self.payload) {
+            return Err(Error::new(
+                Kind::Input,
+                format!(
+                    "the event {} holds a number that is not an exact integer",
+                    self.kind
+                ),
+            ));
+        }
+        serde_jcs::to_string(&self.payload)
+            .map_err(|_| Error::new(Kind::Input, format!("the event {} is not JSON", self.kind)))
+    }
+}
+
+fn has_integers_alone(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => {
+            let size = number
+                .as_u64()
+                .or_else(|| number.as_i64().map(i64::unsigned_abs));
+            size.is_some_and(|size| size <= LARGEST)
+        }
+        Value::Array(values) => values.iter().all(has_integers_alone),
+        Value::Object(values) => values.values().all(has_integers_alone),
+        Value::Null | Value::Bool(_) | Value::String(_) => true,
+    }
+}
+
+/// The canonical text of an event. Its keys are in order, its identifiers need no escapes, and its
+/// payload is canonical already.
+fn render(
+    text: &mut String,
+    seq: i64,
+    at: i64,
+    (run, tenant, kind): (&str, &str, &str),
+    payload: &str,
+    previous: &str,
+) {
+    text.clear();
+    // Writing into a string cannot fail.
+    let _ = write!(
+        text,
+        r#"{{"at":{at},"kind":"{kind}","payload":{payload},"previous":"{previous}","run":"{run}","seq":{seq},"tenant":"{tenant}"}}"#
+    );
+}
+
+fn cut(transaction: &Transaction<'_>, run: &str, before: i64) -> Result<Option<Head>> {
+    // A clock that was wrong once must not cut what came later: all up to here have to be old.
+    let last: Option<(i64, String)> = transaction
+        .query_row(
+            "SELECT seq, hash FROM audit
+             WHERE seq < coalesce((SELECT min(seq) FROM audit WHERE at >= ?1), (SELECT max(seq) FROM audit))
+             ORDER BY seq DESC LIMIT 1",
+            [before],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
+        .optional()
+        .map_err(unavailable)?;
+    let Some((seq, hash)) = last else {
+        return Ok(None);
+    };
+    let head = append(
+        transaction,
+        &[Event {
+            run: run.into(),
+            tenant: HOST.into(),
+            kind: CHECKPOINT.into(),
+            payload: json!({"before": before, "hash": hash, "seq": seq}),
+        }],
+    )?;
+    transaction
+        .execute("DELETE FROM audit WHERE seq <= ?1", [seq])
+        .map_err(unavailable)?;
+    Ok(head)
+}
+
+/// A time as the chain writes it.
+#[must_use]
+pub fn millis(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+}
+
+#[derive(Deserialize)]
+struct Exported<'a> {
+    seq: i64,
+    previous: &'a str,
+    kind: &'a str,
+    payload: Value,
+}
+
+/// Walks an exported copy of a chain.
+///
+/// # Errors
+/// `Input` when it is broken, and where; `Io` when it cannot be read.
+pub fn verify_copy(mut copy: impl BufRead) -> Result<Chain> {
+    let mut walk = Walk::default();
+    let mut line = Vec::new();
+    let mut number = 0;
+    loop {
+        line.clear();
+        number += 1;
+        std::io::Read::take(&mut copy, LONGEST_LINE)
+            .read_until(b'\n', &mut line)
+            .map_err(|error| Error::io("cannot read the copy", error))?;
+        if line.is_empty() {
+            return walk.end();
+        }
+        let not_ours = || {
+            Error::new(
+                Kind::Input,
+                format!("line {number} of the copy is not an event of an audit chain"),
+            )
+        };
+        let text = std::str::from_utf8(&line).map_err(|_| not_ours())?;
+        let (hash, event) = text
+            .strip_suffix('\n')
+            .and_then(|text| text.split_once(' '))
+            .ok_or_else(not_ours)?;
+        let fields: Exported<'_> = serde_json::from_str(event).map_err(|_| not_ours())?;
+        let payload = (fields.kind == CHECKPOINT).then(|| fields.payload.to_string());
+        walk.step(fields.seq, fields.previous, event, hash, payload.as_deref())?;
+    }
+}
+
+/// What a checkpoint says.
+#[derive(Deserialize)]
+struct Checkpoint {
+    before: i64,
+    hash: String,
+    seq: i64,
+}
+
+/// The state of a walk along a chain.
+#[derive(Default)]
+struct Walk {
+    first: Option<(i64, String)>,
+    head: Option<Head>,
+    events: u64,
+    checkpoints: Vec<Checkpoint>,
+    hashes: Vec<[u8; 32]>,
+}
+
+impl Walk {
+    fn step(
+        &mut self,
+        seq: i64,
+        previous: &str,
+        text: &str,
+        hash: &str,
+        checkpoint: Option<&str>,
+    ) -> Result<()> {
+        match &self.head {
+            None => self.first = Some((seq, previous.to_owned())),
+            Some(head) if seq != head.seq + 1 => {
+                return Err(broken(seq, &format!("follows event {}", head.seq)));
+            }
+            Some(head) if previous != head.hash => {
+                return Err(broken(seq, "does not follow from the one before"));
+            }
+            Some(_) => {}
+        }
+        let bytes: [u8; 32] = <sha2::Sha256 as sha2::Digest>::digest(text.as_bytes()).into();
+        if unhex(hash) != Some(bytes) {
+            return Err(broken(seq, "is not what it was"));
+        }
+        if let Some(payload) = checkpoint {
+            let checkpoint = serde_json::from_str(payload)
+                .map_err(|_| broken(seq, "is a checkpoint that says nothing"))?;
+            self.checkpoints.push(checkpoint);
+        }
+        self.hashes.push(bytes);
+        self.events += 1;
+        match &mut self.head {
+            Some(head) => {
+                head.seq = seq;
+                head.hash.clear();
+                head.hash.push_str(hash);
+            }
+            None => {
+                self.head = Some(Head {
+                    seq,
+                    hash: hash.to_owned(),
+                })
+            }
+        }
+        Ok(())
+    }
+
+    fn end(self) -> Result<Chain> {
+        let mut cut_before = None;
+        let first = match self.first {
+            None => 1,
+            Some((1, previous)) if previous == GENESIS => 1,
+            Some((seq, previous)) => {
+                let vouched = self
+                    .checkpoints
+                    .iter()
+                    .rev()
+                    .find(|cut| cut.seq == seq - 1 && cut.hash == previous);
+                let Some(cut) = vouched else {
+                    return Err(broken(
+                        seq,
+                        "is the first, and no checkpoint vouches for that",
+                    ));
+                };
+                cut_before = Some(cut.before);
+                seq
+            }
+        };
+        Ok(Chain {
+            events: self.events,
+            first,
+            head: self.head,
+            cut_before,
+            hashes: self.hashes.into_iter().collect(),
+        })
+    }
+}
+
+fn broken(seq: i64, why: &str) -> Error {
+    Error::new(
+        Kind::Input,
+        format!("the audit chain is broken: event {seq} {why}"),
+    )
+}
+
+fn unhex(text: &str) -> Option<[u8; 32]> {
+    let digit = |byte: u8| match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        _ => None,
+    };
+    let text = text.as_bytes();
+    if text.len() != 64 {
+        return None;
+    }
+    let mut bytes = [0; 32];
+    for (byte, pair) in bytes.iter_mut().zip(text.chunks_exact(2)) {
+        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+    }
+    Some(bytes)
+}
