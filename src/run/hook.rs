@@ -394,11 +394,11 @@ impl Pace {
         let now = Instant::now();
         let pace = Self {
             end: Some(now + limit),
-            ask: Self::UNHURRIED.ask.min(limit.mul_f64(0.15)),
-            least: Self::UNHURRIED.least.min(limit.mul_f64(0.15)),
-            grace: Self::UNHURRIED.grace.min(limit.mul_f64(0.1)),
+            ask: Self::UNHURRIED.ask.min(limit.mul_f64(0.12)),
+            least: Self::UNHURRIED.least.min(limit.mul_f64(0.12)),
+            grace: Self::UNHURRIED.grace.min(limit.mul_f64(0.08)),
         };
-        (pace, now + limit.mul_f64(0.55))
+        (pace, now + limit.mul_f64(0.62))
     }
 }
 
