@@ -27,7 +27,7 @@ use scenario::{Scenario, When};
 use support::say;
 use support::update::Update;
 use support::watcher::{Watcher, What};
-use truth::{Verdict, compare, find, log};
+use truth::{compare, find, log};
 
 #[test]
 fn every_scenario_ends_as_it_really_ended() {

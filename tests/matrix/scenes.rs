@@ -130,7 +130,7 @@ pub fn all() -> Vec<Scenario> {
         s("file-missing-unread").late("rm FILE").ends("failed", "not-found", Untouched),
         s("file-bad").prepare("sed -i 's/^ExecStart=.*/ExecStart=relative/' FILE").ends("failed", "", Untouched),
         s("refuses-stop").unit_lines("RefuseManualStop=yes").ends("failed", "only-by-dependency", Untouched),
-        s("refuses-start").unit_lines("RefuseManualStart=yes").ends("failed", "only-by-dependency", Untouched),
+        s("refuses-start").prepare("sed -i 's/^.Unit.$/&\\nRefuseManualStart=yes/' FILE").ends("failed", "only-by-dependency", Untouched),
         s("oneshot").lines("Type=oneshot\nRemainAfterExit=yes\nRestart=no\nRestartForceExitStatus=")
             .exec("/bin/sh -c 'STAND-IN & sleep 1'").ends("manual", "", Untouched),
         s("keeper").exec("/home/ann/bin/runsv -c 'STAND-IN & wait'").first("mkdir -p ~/bin; cp /bin/sh ~/bin/runsv")
