@@ -275,7 +275,14 @@ fn classify_own(
             (false, _) => Own::None,
         };
     };
-    let state = report.state.clone().unwrap_or_else(|| "nothing".into());
+    let Some(state) = report.state.clone() else {
+        // Its lock or its pid file is all there is. The one before may have said no more than that.
+        let said_more = before
+            .self_report
+            .as_ref()
+            .is_some_and(|report| report.state.is_some());
+        return if spoke_before && said_more { Own::Silent } else { Own::None };
+    };
     match report.phase {
         Phase::Failed => return Own::Bad(format!("it says {state}")),
         Phase::Running => {}
@@ -316,6 +323,7 @@ fn refusal(error: &str, message: &str, unit: &Unit) -> String {
         "OnlyByDependency" => "only-by-dependency",
         "TransactionIsDestructive" => "destructive",
         "UnitMasked" => "masked",
+        "BadUnitSetting" => "bad-setting",
         _ => "refused",
     };
     format!("{what}: {} of {}", message.trim_end_matches('.'), unit.name)

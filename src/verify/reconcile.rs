@@ -150,11 +150,16 @@ fn after_action(
     now: Option<&PlannedRuntime>,
 ) -> Decision {
     let decision = outcome.decision.clone();
+    let failed =
+        |outcome, reason: String| Decision::new(outcome, reason).with_remedy(&*planned.instruction);
+    if decision.outcome == RuntimeOutcome::Unverified
+        && let Some(wrong) = wrong_successor(planned, seen, now)
+    {
+        return failed(RuntimeOutcome::Failed, wrong);
+    }
     if decision.outcome != RuntimeOutcome::Restarted {
         return decision;
     }
-    let failed =
-        |outcome, reason: String| Decision::new(outcome, reason).with_remedy(&*planned.instruction);
     let Some(now) = now.filter(|now| now.runtime.process.is_some()) else {
         return failed(
             RuntimeOutcome::Down,
@@ -171,11 +176,8 @@ fn after_action(
             "crash-loop: it came up, and another one runs now".into(),
         );
     }
-    if !now.runtime.homes.is_empty() && now.runtime.homes != planned.runtime.homes {
-        return failed(
-            RuntimeOutcome::Failed,
-            "wrong successor: it serves other homes".into(),
-        );
+    if let Some(wrong) = wrong_successor(planned, seen, Some(now)) {
+        return failed(RuntimeOutcome::Failed, wrong);
     }
     match &now.step {
         Step::Act(why) => failed(
@@ -185,6 +187,30 @@ fn after_action(
         Step::Settled(second) if second.outcome == RuntimeOutcome::Unverified => second.clone(),
         _ => decision,
     }
+}
+
+/// Why what came after the old life is not its successor: it is that slot's new process, and serves
+/// other homes or is of another kind.
+fn wrong_successor(
+    planned: &PlannedRuntime,
+    seen: &Observation,
+    now: Option<&PlannedRuntime>,
+) -> Option<String> {
+    let now = &now?.runtime;
+    let process = now.process.as_ref()?;
+    let before = planned.runtime.process.as_ref();
+    if before.is_some_and(|before| before.incarnation.same_life(&process.incarnation)) {
+        return None;
+    }
+    if now.kind != planned.runtime.kind {
+        return Some(format!("wrong successor: it is a {}", now.kind));
+    }
+    let is_it = seen
+        .successors
+        .first()
+        .is_some_and(|successor| successor.incarnation.same_life(&process.incarnation));
+    let elsewhere = !now.homes.is_empty() && now.homes != planned.runtime.homes;
+    (is_it && elsewhere).then(|| "wrong successor: it serves other homes".into())
 }
 
 fn without_action(

@@ -14,8 +14,17 @@ use crate::truth::log;
 /// Spans that let a test take seconds; otherwise the row that is built in.
 const ROW: &str = r#"
 [[mechanism]]
+id = "deny"
+match = { manager = ["system", "user"], type = "oneshot" }
+action = "deny"
+instruction = "never restarted from here"
+
+[[mechanism]]
 id = "systemd"
-match = { manager = ["system", "user"], type = ["simple", "exec", "forking", "notify", "idle", "dbus"] }
+match = [
+  { manager = "system", unit = ["hermes*"] },
+  { manager = "user", unit = ["hermes*"] },
+]
 action = "try-restart"
 drain = { signal = "USR1", limit = "6s" }
 settle = "3s"

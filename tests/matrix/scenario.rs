@@ -35,8 +35,10 @@ pub enum Truth {
     Beside,
     /// Only a new life lives, and it does not serve, serves another home, or its unit is not active.
     Ill,
-    /// More than one life came after the old one.
+    /// Another life came after the first new one, and serves.
     Again,
+    /// Lives follow one another.
+    Looping,
 }
 
 /// A unit, a disturbance, an outcome.
@@ -267,6 +269,12 @@ impl Scenario {
             Manager::User(_) => "systemctl --user",
             Manager::System(_) => "systemctl",
         }
+    }
+
+    /// The kind of its runtime.
+    pub fn kind(&self) -> &'static str {
+        let kinds = ["serve", "dashboard"].into_iter();
+        kinds.filter(|kind| self.exec.ends_with(kind)).last().unwrap_or("gateway")
     }
 
     /// Whether a row of a receipt is its.

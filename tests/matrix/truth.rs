@@ -15,6 +15,7 @@ pub struct Line {
     pub event: String,
     pub home: String,
     pub mark: String,
+    pub kind: String,
 }
 
 /// The log of a scenario's stand-ins, one line an event.
@@ -30,6 +31,7 @@ pub fn log(sandbox: &Sandbox, scenario: &Scenario) -> Vec<Line> {
             event: text("event"),
             home: text("home"),
             mark: text("mark"),
+            kind: text("kind"),
         }
     });
     lines.collect()
@@ -75,8 +77,10 @@ pub fn find(sandbox: &Sandbox, scenario: &Scenario, before: usize, watcher: &Wat
         events.any(|line| line.event == "serves")
             && life.home == scenario.home()
             && life.mark == scenario.mark
+            && life.kind == scenario.kind()
     };
     let truth = match (old.as_slice(), new.as_slice()) {
+        _ if starts > 2 => Truth::Looping,
         ([], []) => Truth::Gone,
         ([..], []) if starts == 0 => Truth::Untouched,
         ([_, ..], _) => Truth::Beside,

@@ -41,7 +41,8 @@ start = int(open("/proc/self/stat").read().rsplit(") ", 1)[1].split()[19])
 
 
 def log(event):
-    line = {"pid": pid, "start": start, "event": event, "home": home, "mark": get("MARK", "")}
+    line = {"pid": pid, "start": start, "event": event, "home": home, "mark": get("MARK", ""),
+            "kind": next(word for word in words if word in ("gateway", "serve", "dashboard"))}
     fd = os.open("/tmp/stand-in/" + get("NAME", profile), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
     os.write(fd, (json.dumps(line) + "\n").encode())
     os.close(fd)
@@ -102,6 +103,10 @@ def ready(state):
 
 
 log("started")
+if has("mute"):
+    for name in ("gateway.pid", "gateway_state.json"):
+        if has(name):
+            os.unlink(os.path.join(home, name))
 for name in ("end", "end-once"):
     if has(name):
         end_by_file(name)
