@@ -195,7 +195,11 @@ impl<'a> Installs<'a> {
                 .iter()
                 .find(|install| Some(&install.id) == runtime.install.as_ref());
             let enabled = runtime.unit.as_ref().is_some_and(Unit::is_enabled);
-            let serving = if runtime.process.is_some() || enabled { &mut busy } else { &mut idle };
+            let serving = if runtime.process.is_some() || enabled {
+                &mut busy
+            } else {
+                &mut idle
+            };
             for home in &runtime.homes {
                 serving.0.entry(home).or_default().extend(install);
             }

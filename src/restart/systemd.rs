@@ -78,6 +78,7 @@ pub fn restart(order: &Order, tell: &mut dyn FnMut(Progress) -> Result<()>) -> R
         helpers: Vec::new(),
         cgroup: String::new(),
         asked_again: false,
+        last_up: None,
         seen: Observation::default(),
         last: Unit::default(),
     };
@@ -132,6 +133,7 @@ struct Acting<'a> {
     cgroup: String,
     /// Whether our one call was lost with the manager once.
     asked_again: bool,
+    last_up: Option<watch::LastUp>,
     seen: Observation,
     last: Unit,
 }
@@ -306,7 +308,8 @@ impl Acting<'_> {
             return Ok(false);
         };
         if self.is_bound_to() {
-            let note = "not drained: units that are bound to it would be stopped, and not started again";
+            let note =
+                "not drained: units that are bound to it would be stopped, and not started again";
             self.seen.notes.push(note.into());
             return Ok(false);
         }
@@ -541,7 +544,11 @@ impl Acting<'_> {
             Err(Trouble::Refused { name, .. }) if watch::is_away(&name) && !self.asked_again => {
                 // Whether it took the job before it executed itself anew shows once it answers.
                 self.asked_again = true;
-                if self.is_taken_over()? { Ok(()) } else { self.queue() }
+                if self.is_taken_over()? {
+                    Ok(())
+                } else {
+                    self.queue()
+                }
             }
             Err(Trouble::Refused { name, message }) => {
                 let error = bus::short(&name).to_owned();

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use crate::fleet::{Phase, Process, Runtime, SelfReport, Unit};
+use crate::fleet::{Phase, Process, Runtime, SelfReport, Supervisor, Unit};
 use crate::plan::decide::{Decision, RuntimeOutcome, systemctl};
 use crate::restart::{Call, Observation};
 
@@ -227,7 +227,8 @@ fn classify_kernel(before: &Runtime, seen: &Observation) -> Kernel {
 }
 
 fn classify_manager(before: &Runtime, seen: &Observation) -> Manager {
-    if before.unit.is_none() {
+    let by_launchd = matches!(before.supervisor, Supervisor::Launchd { .. });
+    if before.unit.is_none() && !by_launchd {
         return Manager::None;
     }
     let Some(after) = &seen.unit_after else {
@@ -281,7 +282,11 @@ fn classify_own(
             .self_report
             .as_ref()
             .is_some_and(|report| report.state.is_some());
-        return if spoke_before && said_more { Own::Silent } else { Own::None };
+        return if spoke_before && said_more {
+            Own::Silent
+        } else {
+            Own::None
+        };
     };
     match report.phase {
         Phase::Failed => return Own::Bad(format!("it says {state}")),

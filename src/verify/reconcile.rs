@@ -62,7 +62,10 @@ pub fn reconcile<'a>(
         }
         let now = found.map(|index| &second.runtimes[index]);
         let decision = match &outcome.seen {
-            Some(seen) => after_action(planned, outcome, seen, now),
+            Some(seen) => {
+                let in_its_place = now.or_else(|| in_the_place_of(planned, plan, second));
+                after_action(planned, outcome, seen, in_its_place)
+            }
             None => without_action(planned, outcome, now, &acted_on),
         };
         rows.push(Settled {
@@ -187,6 +190,25 @@ fn after_action(
         Step::Settled(second) if second.outcome == RuntimeOutcome::Unverified => second.clone(),
         _ => decision,
     }
+}
+
+/// What runs in the unit of a runtime now, and did not run when that was planned.
+fn in_the_place_of<'a>(
+    planned: &PlannedRuntime,
+    plan: &Plan,
+    second: &'a Plan,
+) -> Option<&'a PlannedRuntime> {
+    manager_of(&planned.runtime)?;
+    second.runtimes.iter().find(|now| {
+        let Some(process) = &now.runtime.process else {
+            return false;
+        };
+        let is_new = !plan.runtimes.iter().any(|old| {
+            let life = old.runtime.process.as_ref();
+            life.is_some_and(|life| life.incarnation.same_life(&process.incarnation))
+        });
+        is_new && now.runtime.supervisor == planned.runtime.supervisor
+    })
 }
 
 /// Why what came after the old life is not its successor: it is that slot's new process, and serves

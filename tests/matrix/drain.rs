@@ -18,7 +18,10 @@ fn twenty_that_drain_take_two_waves_and_not_twenty() {
     let names: Vec<&'static str> = (0..20)
         .map(|number| &*String::leak(format!("drains-{number:02}")))
         .collect();
-    let all = names.iter().map(|&name| Scenario::new(name).told("DRAIN=3")).collect();
+    let all = names
+        .iter()
+        .map(|&name| Scenario::new(name).told("DRAIN=3"))
+        .collect();
     let Some(stand_ins) = StandIns::boot(all) else {
         return;
     };

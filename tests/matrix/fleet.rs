@@ -81,10 +81,14 @@ impl StandIns {
         for (user, uid) in [("ann", 2001), ("bob", 2002)] {
             sandbox.sh(
                 None,
-                &format!("useradd -m -s /bin/bash -u {uid} {user} && loginctl enable-linger {user}"),
+                &format!(
+                    "useradd -m -s /bin/bash -u {uid} {user} && loginctl enable-linger {user}"
+                ),
             );
             let bus = sandbox.path(&format!("/run/user/{uid}/bus"));
-            wait_for("the user's bus", Duration::from_secs(60), || bus.exists().then_some(()));
+            wait_for("the user's bus", Duration::from_secs(60), || {
+                bus.exists().then_some(())
+            });
         }
         this.write();
         this.start();
@@ -92,7 +96,10 @@ impl StandIns {
         this.each_manager("daemon-reload");
         this.each("late", |one| one.late.clone());
         // From here on what runs is older than its code.
-        sandbox.sh(None, "sleep 0.1; touch /opt/stand-in/lib/python3.*/site-packages/*.dist-info/RECORD");
+        sandbox.sh(
+            None,
+            "sleep 0.1; touch /opt/stand-in/lib/python3.*/site-packages/*.dist-info/RECORD",
+        );
         Some(this)
     }
 
@@ -100,7 +107,11 @@ impl StandIns {
     pub fn shell(&self, one: &Scenario, text: &str) {
         let output = self.fleet.sandbox.shell(user_of(one), text);
         if !output.status.success() {
-            crate::say(&format!("{}: {text}: {}", one.log(), String::from_utf8_lossy(&output.stderr)));
+            crate::say(&format!(
+                "{}: {text}: {}",
+                one.log(),
+                String::from_utf8_lossy(&output.stderr)
+            ));
         }
     }
 
@@ -148,17 +159,31 @@ impl StandIns {
             (one.started && one.file.is_some()).then(|| one.unit.clone())
         });
         for one in self.all.iter().filter(|one| one.started) {
-            wait_for(&format!("{} serves", one.log()), Duration::from_secs(120), || {
-                log(&self.fleet.sandbox, one).iter().any(|line| line.event == "serves").then_some(())
-            });
+            wait_for(
+                &format!("{} serves", one.log()),
+                Duration::from_secs(120),
+                || {
+                    log(&self.fleet.sandbox, one)
+                        .iter()
+                        .any(|line| line.event == "serves")
+                        .then_some(())
+                },
+            );
         }
         // Serving is not yet active for a unit whose command goes on after it.
         for one in self.all.iter().filter(|one| one.started) {
             let ctl = one.systemctl();
-            wait_for(&format!("{} is active", one.log()), Duration::from_secs(60), || {
-                let output = self.fleet.sandbox.shell(user_of(one), &format!("{ctl} is-active -q {}", one.unit));
-                output.status.success().then_some(())
-            });
+            wait_for(
+                &format!("{} is active", one.log()),
+                Duration::from_secs(60),
+                || {
+                    let output = self
+                        .fleet
+                        .sandbox
+                        .shell(user_of(one), &format!("{ctl} is-active -q {}", one.unit));
+                    output.status.success().then_some(())
+                },
+            );
         }
     }
 
@@ -169,7 +194,11 @@ impl StandIns {
             let text = text(one);
             if !text.is_empty() {
                 let script = scripts.entry(user_of(one)).or_default();
-                let _ = writeln!(script, "({text}\n) || echo {what} of {} failed &", one.log());
+                let _ = writeln!(
+                    script,
+                    "({text}\n) || echo {what} of {} failed &",
+                    one.log()
+                );
             }
         }
         for (user, script) in scripts {
@@ -181,7 +210,9 @@ impl StandIns {
     fn each_manager(&self, verb: &str) {
         self.fleet.sandbox.sh(None, &format!("systemctl {verb}"));
         for user in ["ann", "bob"] {
-            self.fleet.sandbox.sh(Some(user), &format!("systemctl --user {verb}"));
+            self.fleet
+                .sandbox
+                .sh(Some(user), &format!("systemctl --user {verb}"));
         }
     }
 
@@ -190,7 +221,9 @@ impl StandIns {
         let mut lists: BTreeMap<Option<&str>, (&str, String)> = BTreeMap::new();
         for one in &self.all {
             if let Some(name) = name(one) {
-                let list = lists.entry(user_of(one)).or_insert((one.systemctl(), String::new()));
+                let list = lists
+                    .entry(user_of(one))
+                    .or_insert((one.systemctl(), String::new()));
                 let _ = write!(list.1, " {name}");
             }
         }

@@ -42,7 +42,11 @@ fn every_scenario_ends_as_it_really_ended() {
         Watcher::start(sandbox, "bob"),
         Watcher::of_system(sandbox),
     ];
-    let before: Vec<usize> = stand_ins.all.iter().map(|one| log(sandbox, one).len()).collect();
+    let before: Vec<usize> = stand_ins
+        .all
+        .iter()
+        .map(|one| log(sandbox, one).len())
+        .collect();
     let files = stand_ins.unit_files();
     let over = AtomicBool::new(false);
     let outcome = std::thread::scope(|scope| {
@@ -52,7 +56,15 @@ fn every_scenario_ends_as_it_really_ended() {
                 scope.spawn(move || disturb(stand_ins, one, *before, watcher, over));
             }
         }
-        let arguments = ["apply", "--json", "--jobs", "32", "--max-failures", "200", "--verbose"];
+        let arguments = [
+            "apply",
+            "--json",
+            "--jobs",
+            "32",
+            "--max-failures",
+            "200",
+            "--verbose",
+        ];
         let outcome = Update::new(&stand_ins.fleet, &arguments).run();
         over.store(true, Ordering::SeqCst);
         outcome
@@ -93,8 +105,17 @@ fn every_scenario_ends_as_it_really_ended() {
     if counts[1..] != [0, 0, 0] {
         say(&outcome.stderr);
     }
-    assert_eq!(counts[1..], [0, 0, 0], "{summary}\n{}", outcome.receipt().summary());
-    assert_eq!(files, stand_ins.unit_files(), "a unit file, drop-in or link changed");
+    assert_eq!(
+        counts[1..],
+        [0, 0, 0],
+        "{summary}\n{}",
+        outcome.receipt().summary()
+    );
+    assert_eq!(
+        files,
+        stand_ins.unit_files(),
+        "a unit file, drop-in or link changed"
+    );
 }
 
 fn watcher_of<'a>(watchers: &'a [Watcher; 3], one: &Scenario) -> &'a Watcher {
@@ -106,7 +127,13 @@ fn watcher_of<'a>(watchers: &'a [Watcher; 3], one: &Scenario) -> &'a Watcher {
 }
 
 /// Waits for a scenario's moment, and does what is to be done then.
-fn disturb(stand_ins: &StandIns, one: &Scenario, before: usize, watcher: &Watcher, over: &AtomicBool) {
+fn disturb(
+    stand_ins: &StandIns,
+    one: &Scenario,
+    before: usize,
+    watcher: &Watcher,
+    over: &AtomicBool,
+) {
     let Some((when, text)) = &one.during else {
         return;
     };
@@ -116,12 +143,16 @@ fn disturb(stand_ins: &StandIns, one: &Scenario, before: usize, watcher: &Watche
         let reached = match when {
             When::Draining => {
                 std::thread::sleep(Duration::from_millis(50));
-                log(sandbox, one)[before..].iter().any(|line| line.event == "draining")
+                log(sandbox, one)[before..]
+                    .iter()
+                    .any(|line| line.event == "draining")
             }
             When::Job | When::Started => {
                 watcher.wait_until(Duration::from_millis(500), |event| {
                     event.unit == one.unit && is_it(*when, &event.what)
-                }) && watcher.of(&one.unit)[heard..].iter().any(|what| is_it(*when, what))
+                }) && watcher.of(&one.unit)[heard..]
+                    .iter()
+                    .any(|what| is_it(*when, what))
             }
         };
         if reached {

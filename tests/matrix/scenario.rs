@@ -274,7 +274,10 @@ impl Scenario {
     /// The kind of its runtime.
     pub fn kind(&self) -> &'static str {
         let kinds = ["serve", "dashboard"].into_iter();
-        kinds.filter(|kind| self.exec.ends_with(kind)).last().unwrap_or("gateway")
+        kinds
+            .filter(|kind| self.exec.ends_with(kind))
+            .last()
+            .unwrap_or("gateway")
     }
 
     /// Whether a row of a receipt is its.
@@ -286,7 +289,10 @@ impl Scenario {
         };
         let keeper = !supervisor.starts_with("systemd (");
         row["unit"] == self.unit.as_str() && here
-            || keeper && row["profiles"].as_array().is_some_and(|all| all.iter().any(|one| one == self.name))
+            || keeper
+                && row["profiles"]
+                    .as_array()
+                    .is_some_and(|all| all.iter().any(|one| one == self.name))
     }
 
     fn filled(&self, text: &str) -> String {

@@ -128,7 +128,7 @@ pub fn all() -> Vec<Scenario> {
         s("masked").prepare("ln -sf /dev/null FILE").ends("failed", "masked", Untouched),
         s("file-missing").prepare("rm FILE").ends("failed", "not-found", Untouched),
         s("file-missing-unread").late("rm FILE").ends("failed", "not-found", Untouched),
-        s("file-bad").prepare("sed -i 's/^ExecStart=.*/ExecStart=relative/' FILE").ends("failed", "bad-setting", Untouched),
+        s("file-bad").prepare("sed -i 's/^ExecStart=.*/&\\n&/' FILE").ends("failed", "bad-setting", Untouched),
         s("refuses-stop").unit_lines("RefuseManualStop=yes").ends("failed", "only-by-dependency", Untouched),
         s("refuses-start").prepare("sed -i 's/^.Unit.$/&\\nRefuseManualStart=yes/' FILE").ends("failed", "only-by-dependency", Untouched),
         s("oneshot").lines("Type=oneshot\nRemainAfterExit=yes\nRestart=no\nRestartForceExitStatus=")

@@ -73,7 +73,9 @@ pub fn find(sandbox: &Sandbox, scenario: &Scenario, before: usize, watcher: &Wat
     let old = started(&lines[..before]);
     let new = started(&lines[before..]);
     let serves = |life: &Line| {
-        let mut events = lines.iter().filter(|line| line.pid == life.pid && line.start == life.start);
+        let mut events = lines
+            .iter()
+            .filter(|line| line.pid == life.pid && line.start == life.start);
         events.any(|line| line.event == "serves")
             && life.home == scenario.home()
             && life.mark == scenario.mark
@@ -85,7 +87,11 @@ pub fn find(sandbox: &Sandbox, scenario: &Scenario, before: usize, watcher: &Wat
         ([..], []) if starts == 0 => Truth::Untouched,
         ([_, ..], _) => Truth::Beside,
         ([], [life]) if state == "active" && serves(life) => {
-            if starts > 1 { Truth::Again } else { Truth::Renewed }
+            if starts > 1 {
+                Truth::Again
+            } else {
+                Truth::Renewed
+            }
         }
         ([], _) => Truth::Ill,
     };
@@ -129,5 +135,9 @@ pub fn compare(scenario: &Scenario, found: &Found, outcome: &str, reason: &str) 
         && reason.contains(why)
         && found.truth == scenario.truth
         && scenario.starts.is_none_or(|starts| starts == found.starts);
-    if as_asked { Verdict::True } else { Verdict::Unexpected }
+    if as_asked {
+        Verdict::True
+    } else {
+        Verdict::Unexpected
+    }
 }

@@ -348,7 +348,10 @@ impl Survey<'_> {
                 Err(trouble) => return Err(trouble),
             };
             // One that is not enabled is nobody's slot, and still says which install serves its home.
-            if !matches!(state.as_str(), "enabled" | "enabled-runtime" | "disabled" | "static") {
+            if !matches!(
+                state.as_str(),
+                "enabled" | "enabled-runtime" | "disabled" | "static"
+            ) {
                 continue;
             }
             match self.unit_from_files(bus.manager(), &name, &listing) {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use zbus::OwnedVariant;
 
 use super::super::scene;
-use super::super::{ForeignJob, Observation};
 use super::super::scene::left;
+use super::super::{ForeignJob, Observation};
 use super::{Acting, Halt, JOB, Job, LOOK, PROPERTIES};
 use crate::fleet::units::bus::{self, Signal, Trouble};
 use crate::fleet::units::{self, files};
@@ -27,6 +27,24 @@ pub(super) fn is_away(error: &str) -> bool {
     )
 }
 
+/// When the unit was started, as it was when it was last seen up, and how many jobs were known then.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct LastUp {
+    condition: u64,
+    inactive_exit: u64,
+    known_jobs: usize,
+}
+
+impl LastUp {
+    const fn of(unit: &Unit, known_jobs: usize) -> Self {
+        Self {
+            condition: unit.condition_timestamp_monotonic,
+            inactive_exit: unit.inactive_exit_monotonic,
+            known_jobs,
+        }
+    }
+}
+
 impl Acting<'_> {
     /// Reads the unit until nothing was told since, so that what is decided on this state knows of every
     /// job and helper up to it: signals that overtook the reply are about a later state.
@@ -41,7 +59,11 @@ impl Acting<'_> {
 
     /// Reads the unit, and takes in what was told meanwhile; says whether anything was.
     pub(super) fn read(&mut self) -> Result<bool, Halt> {
+        let known_jobs = self.jobs.len();
         let mut unit = self.read_unit()?;
+        if unit.is_up() {
+            self.last_up = Some(LastUp::of(&unit, known_jobs));
+        }
         units::narrow_environment(&self.order.app, &mut unit);
         let told = self.collect()?;
         let known = self.seen.invocations.last().map(String::as_str);
@@ -166,13 +188,12 @@ impl Acting<'_> {
     /// A job of somebody else that was over before its type could be asked was a stop if it is done,
     /// the unit is down, and no start was tried since: a start checks the unit's conditions first.
     pub(super) fn recognise_stop(&mut self) {
-        let untyped = self.jobs.iter().any(|job| {
+        let up = self.last_up.clone();
+        let up = up.unwrap_or_else(|| LastUp::of(&self.seen.unit_before, 0));
+        let untyped = self.jobs[up.known_jobs..].iter().any(|job| {
             !job.ours && job.job_type.is_empty() && job.result.as_deref() == Some("done")
         });
-        let before = &self.seen.unit_before;
-        let unstarted = self.last.condition_timestamp_monotonic
-            == before.condition_timestamp_monotonic
-            && self.last.inactive_exit_monotonic == before.inactive_exit_monotonic;
+        let unstarted = up == LastUp::of(&self.last, up.known_jobs);
         let down = matches!(self.last.active_state.as_str(), "inactive" | "failed");
         if untyped && unstarted && down && !self.seen.stop_seen {
             self.seen.stop_seen = true;
