@@ -765,4 +765,17 @@ mod tests {
         assert_eq!(fields.fill_exactly("{unit}").as_deref(), Some("a.service"));
         assert_eq!(fields.fill_exactly("{unit} {pid}"), None);
     }
+
+    #[test]
+    fn a_container_is_known_by_the_id_in_its_control_group() {
+        let id = "0123456789abcdef".repeat(4);
+        for cgroup in [
+            format!("/system.slice/docker-{id}.scope"),
+            format!("/docker/{id}"),
+            format!("/machine.slice/libpod-{id}.scope/container"),
+        ] {
+            assert_eq!(container(&cgroup), Some(id.as_str()), "{cgroup}");
+        }
+        assert_eq!(container("/system.slice/agent.service"), None);
+    }
 }

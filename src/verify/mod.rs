@@ -651,4 +651,18 @@ mod tests {
             (O::Failed, "denied: x")
         );
     }
+
+    #[test]
+    fn a_lock_alone_is_silence_after_one_that_said_more() {
+        let successor = sample::process(8);
+        let mut lock_only = sample::report(8);
+        (lock_only.state, lock_only.phase) = (None, Phase::Unknown);
+        let own = |before: &Runtime| classify_own(before, Some(&lock_only), Some(&successor), None);
+        let mut before = sample::runtime(7);
+        assert_eq!(own(&before), Own::Silent);
+        if let Some(report) = &mut before.self_report {
+            (report.state, report.phase) = (None, Phase::Unknown);
+        }
+        assert_eq!(own(&before), Own::None);
+    }
 }

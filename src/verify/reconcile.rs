@@ -383,6 +383,33 @@ mod tests {
     }
 
     #[test]
+    fn what_runs_in_its_unit_and_is_of_another_kind_or_home_is_a_wrong_successor() {
+        let first = plan(vec![planned(sample::runtime(7), Step::Act("old".into()))]);
+        let mut done = restarted(None);
+        done.decision = Decision::new(O::Unverified, "no process of this kind runs in its unit");
+        let mut other = sample::runtime(8);
+        (other.kind, other.id) = ("serve".into(), "user-1001/agent.service/serve".into());
+        let second = plan(vec![planned(other, settled(O::Current))]);
+        let rows = outcomes(&first, &[done], &second);
+        assert_eq!(
+            rows[0],
+            (O::Failed, "wrong successor: it is a serve".into())
+        );
+        assert_eq!(rows[1].0, O::Current, "and a row of its own");
+
+        let mut done = restarted(Some(sample::process(8)));
+        done.decision = Decision::new(O::Unverified, "self: it still speaks of the old process");
+        let mut elsewhere = sample::runtime(8);
+        elsewhere.homes = vec!["another".into()];
+        let second = plan(vec![planned(elsewhere, settled(O::Current))]);
+        let rows = outcomes(&first, &[done], &second);
+        assert_eq!(
+            rows[0],
+            (O::Failed, "wrong successor: it serves other homes".into())
+        );
+    }
+
+    #[test]
     fn what_was_not_touched_keeps_its_outcome_while_it_lives() {
         for outcome in [O::Current, O::Manual, O::Skipped, O::Deferred] {
             let first = plan(vec![planned(sample::runtime(7), settled(outcome))]);

@@ -31,8 +31,23 @@ use truth::{compare, find, log};
 
 #[test]
 fn every_scenario_ends_as_it_really_ended() {
+    run(scenes::all(), None);
+}
+
+#[test]
+fn what_is_between_two_lives_is_waited_for() {
+    run(scenes::between(), None);
+}
+
+#[test]
+fn what_a_user_may_not_restart_is_not_drained() {
+    run(scenes::denied(), Some("bob"));
+}
+
+/// Makes one run over all of these, by root or a user, and compares each row with what happened.
+fn run(all: Vec<Scenario>, user: Option<&'static str>) {
     let began = Instant::now();
-    let Some(stand_ins) = StandIns::boot(scenes::all()) else {
+    let Some(stand_ins) = StandIns::boot(all) else {
         return;
     };
     let booted = began.elapsed();
@@ -65,7 +80,12 @@ fn every_scenario_ends_as_it_really_ended() {
             "200",
             "--verbose",
         ];
-        let outcome = Update::new(&stand_ins.fleet, &arguments).run();
+        let update = Update::new(&stand_ins.fleet, &arguments);
+        let outcome = match user {
+            Some(user) => update.by(user),
+            None => update,
+        }
+        .run();
         over.store(true, Ordering::SeqCst);
         outcome
     });

@@ -160,6 +160,35 @@ pub fn all() -> Vec<Scenario> {
     ]
 }
 
+/// Units without a process when the plan is made.
+pub fn between() -> Vec<Scenario> {
+    let s = Scenario::new;
+    vec![
+        s("aa-healthy"),
+        s("comes-back")
+            .lines("RestartSec=6")
+            .late("kill -9 $(CTL show --value -p MainPID UNIT)")
+            .ends("current", "", Truth::Renewed),
+        s("never-comes-back")
+            .exec("/home/ann/bin/never-comes-back")
+            .unit_lines("StartLimitIntervalSec=0")
+            .lines("RestartSec=2")
+            .first(&launcher("never-comes-back"))
+            .late("rm ~/bin/never-comes-back; kill -9 $(CTL show --value -p MainPID UNIT)")
+            .ends("down", "crash-loop", Truth::Looping),
+    ]
+}
+
+/// One of bob's own and one of the system's, for a run by bob.
+pub fn denied() -> Vec<Scenario> {
+    vec![
+        Scenario::new("own").of("bob"),
+        Scenario::new("of-the-system")
+            .system("bob")
+            .ends("failed", "denied", Truth::Untouched),
+    ]
+}
+
 fn transient(name: &str, options: &str) -> String {
     format!(
         "systemd-run --user -q {options}-E STAND_IN_NAME=ann-{name} --unit UNIT {}",
