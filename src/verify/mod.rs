@@ -366,6 +366,7 @@ impl fmt::Display for Ending<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fleet::sample;
     use RuntimeOutcome as O;
 
     fn detail() -> Detail {

@@ -170,11 +170,10 @@ pub fn between() -> Vec<Scenario> {
             .late("kill -9 $(CTL show --value -p MainPID UNIT)")
             .ends("current", "", Truth::Renewed),
         s("never-comes-back")
-            .exec("/home/ann/bin/never-comes-back")
             .unit_lines("StartLimitIntervalSec=0")
-            .lines("RestartSec=2")
-            .first(&launcher("never-comes-back"))
-            .late("rm ~/bin/never-comes-back; kill -9 $(CTL show --value -p MainPID UNIT)")
+            .lines("RestartSec=2\nWorkingDirectory=%h/never")
+            .first("mkdir ~/never")
+            .late("rmdir ~/never; kill -9 $(CTL show --value -p MainPID UNIT)")
             .ends("down", "crash-loop", Truth::Looping),
     ]
 }
