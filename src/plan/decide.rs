@@ -246,7 +246,7 @@ pub fn decide(facts: &Facts<'_>) -> Step {
             O::Unaccounted,
             format!("owner: no mechanism is known for it; {why}"),
         ),
-        Some(Action::Manual | Action::Deny | Action::Kickstart) => {
+        Some(Action::Manual | Action::Deny) => {
             Step::Settled(Decision::new(O::Manual, why).with_remedy(&*facts.instruction))
         }
         _ => match &facts.reach {
@@ -691,7 +691,7 @@ mod tests {
     #[test]
     fn line_17_what_only_a_person_can_restart_is_manual() {
         let runtime = sample::runtime(7);
-        for action in [Action::Manual, Action::Deny, Action::Kickstart] {
+        for action in [Action::Manual, Action::Deny] {
             let facts = Facts {
                 action: Some(action),
                 ..facts(&runtime)

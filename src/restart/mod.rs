@@ -19,6 +19,7 @@ use crate::world::World;
 
 pub mod command;
 pub mod escape;
+pub mod launchd;
 mod rows;
 mod scene;
 pub mod signal;
@@ -204,7 +205,8 @@ impl Task for Restart {
             Action::TryRestart => systemd::restart(&order, tell),
             Action::Signal | Action::Respawn => signal::restart(world, &order, tell),
             Action::Command => command::restart(world, &order, tell),
-            Action::Kickstart | Action::Defer | Action::Manual | Action::Deny => Err(Error::new(
+            Action::Kickstart => launchd::restart(&order, tell),
+            Action::Defer | Action::Manual | Action::Deny => Err(Error::new(
                 Kind::Input,
                 format!("row {:?} restarts nothing", order.row.id),
             )),

@@ -37,6 +37,7 @@ const FIELDS: &[&str] = &[
     "slot",
     "label",
     "domain",
+    "container",
 ];
 
 #[derive(Deserialize)]

@@ -291,8 +291,12 @@ impl Settling {
         successors: bool,
         report: Option<&SelfReport>,
     ) -> bool {
-        if !self.spoke_before || !successors {
+        if !self.spoke_before {
             return steady >= self.settle_silent;
+        }
+        if !successors {
+            // `Type=idle` and wrappers start the program itself late, and are active meanwhile.
+            return steady >= self.speak_limit;
         }
         match report {
             // What it says of a bad start is as final as that it serves.

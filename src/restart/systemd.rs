@@ -16,7 +16,7 @@ mod watch;
 
 use std::time::{Duration, Instant};
 
-use zbus::OwnedObjectPath;
+use zbus::{OwnedObjectPath, OwnedVariant};
 
 use super::scene::{self, Clock, Life, Settling, Steady, left, millis};
 use super::{Call, Drained, Observation, Order, Progress};
@@ -47,6 +47,7 @@ const ENOUGH_LIVES: usize = 3;
 
 const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
 const JOB: &str = "org.freedesktop.systemd1.Job";
+const UNIT: &str = "org.freedesktop.systemd1.Unit";
 
 /// Carries out an order under systemd.
 ///
@@ -76,6 +77,8 @@ pub fn restart(order: &Order, tell: &mut dyn FnMut(Progress) -> Result<()>) -> R
         jobs: Vec::new(),
         helpers: Vec::new(),
         cgroup: String::new(),
+        asked_again: false,
+        last_up: None,
         seen: Observation::default(),
         last: Unit::default(),
     };
@@ -128,6 +131,9 @@ struct Acting<'a> {
     /// Services named after the unit and the old process that appeared since: the runtime's own restart.
     helpers: Vec<String>,
     cgroup: String,
+    /// Whether our one call was lost with the manager once.
+    asked_again: bool,
+    last_up: Option<watch::LastUp>,
     seen: Observation,
     last: Unit,
 }
@@ -158,6 +164,13 @@ impl Acting<'_> {
                 why: format!("it is {state}"),
             };
             return self.settle();
+        }
+        if let Some((error, message)) = self.cannot_start() {
+            self.seen.call = Call::Refused {
+                error: error.into(),
+                message: message.into(),
+            };
+            return Ok(());
         }
         if self.should_drain()? {
             if let Err((error, message)) = self.may_restart()? {
@@ -265,6 +278,18 @@ impl Acting<'_> {
         self.last.is_up() || self.waits_to_run()
     }
 
+    /// Why the unit could not be started again, by what its manager knows of its file. The probe of
+    /// [`Self::may_restart`] does not get that far, and what is drained then would stay dead.
+    fn cannot_start(&self) -> Option<(&'static str, &'static str)> {
+        Some(match self.last.load_state.as_str() {
+            "masked" => ("UnitMasked", "its file is masked"),
+            "not-found" => ("NoSuchUnit", "its file is gone"),
+            "bad-setting" => ("BadUnitSetting", "its file holds a setting that cannot be"),
+            "error" => ("LoadFailed", "its file could not be read"),
+            _ => return None,
+        })
+    }
+
     fn waits_to_run(&self) -> bool {
         self.last.active_state == "activating" && self.last.sub_state.starts_with("auto-restart")
     }
@@ -282,6 +307,12 @@ impl Acting<'_> {
         ) else {
             return Ok(false);
         };
+        if self.is_bound_to() {
+            let note =
+                "not drained: units that are bound to it would be stopped, and not started again";
+            self.seen.notes.push(note.into());
+            return Ok(false);
+        }
         let reports = scene::reports(self.order);
         let report = reports
             .iter()
@@ -309,6 +340,18 @@ impl Acting<'_> {
             self.seen.notes.push(note.into());
         }
         Ok(hears)
+    }
+
+    /// Whether other units stop as soon as this one is not active: a restart takes them along, and brings
+    /// them back; the end of its process only stops them (systemd.unit(5), `BindsTo=`).
+    fn is_bound_to(&mut self) -> bool {
+        let body = (UNIT, "BoundBy");
+        let bound: Result<OwnedVariant, Trouble> =
+            self.bus.call(&self.object, PROPERTIES, "Get", &body);
+        bound
+            .ok()
+            .and_then(|value| Vec::<String>::try_from(value).ok())
+            .is_some_and(|units| !units.is_empty())
     }
 
     /// Whether we may restart the unit, found out without restarting it: a drain that is followed by
@@ -497,6 +540,15 @@ impl Acting<'_> {
                 self.wait_for(&job)?;
                 self.seen.job_result = self.result_of(&job);
                 Ok(())
+            }
+            Err(Trouble::Refused { name, .. }) if watch::is_away(&name) && !self.asked_again => {
+                // Whether it took the job before it executed itself anew shows once it answers.
+                self.asked_again = true;
+                if self.is_taken_over()? {
+                    Ok(())
+                } else {
+                    self.queue()
+                }
             }
             Err(Trouble::Refused { name, message }) => {
                 let error = bus::short(&name).to_owned();

@@ -262,7 +262,11 @@ impl Mechanism {
     pub const fn acts(&self) -> bool {
         matches!(
             self.action,
-            Action::TryRestart | Action::Command | Action::Signal | Action::Respawn
+            Action::TryRestart
+                | Action::Kickstart
+                | Action::Command
+                | Action::Signal
+                | Action::Respawn
         )
     }
 }
@@ -426,6 +430,7 @@ impl Fields {
         fields.set("home", home);
         if let Some(process) = &runtime.process {
             fields.set("pid", &process.incarnation.pid.to_string());
+            fields.set("container", container(&process.cgroup).unwrap_or_default());
         }
         match &runtime.supervisor {
             Supervisor::Systemd { scope, unit } => {
@@ -482,6 +487,14 @@ impl Fields {
         };
         pieces(text).iter().all(known).then(|| self.fill(text))
     }
+}
+
+/// The id of the container that a control group is of: 64 hexadecimal digits, whoever made it.
+fn container(cgroup: &str) -> Option<&str> {
+    let words = cgroup.split(|c: char| !c.is_ascii_alphanumeric());
+    words
+        .filter(|word| word.len() == 64 && word.bytes().all(|byte| byte.is_ascii_hexdigit()))
+        .last()
 }
 
 pub(super) enum Piece<'a> {
@@ -751,5 +764,18 @@ mod tests {
         assert_eq!(fields.fill("x {unit} {pid}"), "x a.service UNKNOWN");
         assert_eq!(fields.fill_exactly("{unit}").as_deref(), Some("a.service"));
         assert_eq!(fields.fill_exactly("{unit} {pid}"), None);
+    }
+
+    #[test]
+    fn a_container_is_known_by_the_id_in_its_control_group() {
+        let id = "0123456789abcdef".repeat(4);
+        for cgroup in [
+            format!("/system.slice/docker-{id}.scope"),
+            format!("/docker/{id}"),
+            format!("/machine.slice/libpod-{id}.scope/container"),
+        ] {
+            assert_eq!(container(&cgroup), Some(id.as_str()), "{cgroup}");
+        }
+        assert_eq!(container("/system.slice/agent.service"), None);
     }
 }

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use crate::fleet::{Phase, Process, Runtime, SelfReport, Unit};
+use crate::fleet::{Phase, Process, Runtime, SelfReport, Supervisor, Unit};
 use crate::plan::decide::{Decision, RuntimeOutcome, systemctl};
 use crate::restart::{Call, Observation};
 
@@ -227,7 +227,8 @@ fn classify_kernel(before: &Runtime, seen: &Observation) -> Kernel {
 }
 
 fn classify_manager(before: &Runtime, seen: &Observation) -> Manager {
-    if before.unit.is_none() {
+    let by_launchd = matches!(before.supervisor, Supervisor::Launchd { .. });
+    if before.unit.is_none() && !by_launchd {
         return Manager::None;
     }
     let Some(after) = &seen.unit_after else {
@@ -275,7 +276,18 @@ fn classify_own(
             (false, _) => Own::None,
         };
     };
-    let state = report.state.clone().unwrap_or_else(|| "nothing".into());
+    let Some(state) = report.state.clone() else {
+        // Its lock or its pid file is all there is. The one before may have said no more than that.
+        let said_more = before
+            .self_report
+            .as_ref()
+            .is_some_and(|report| report.state.is_some());
+        return if spoke_before && said_more {
+            Own::Silent
+        } else {
+            Own::None
+        };
+    };
     match report.phase {
         Phase::Failed => return Own::Bad(format!("it says {state}")),
         Phase::Running => {}
@@ -316,6 +328,7 @@ fn refusal(error: &str, message: &str, unit: &Unit) -> String {
         "OnlyByDependency" => "only-by-dependency",
         "TransactionIsDestructive" => "destructive",
         "UnitMasked" => "masked",
+        "BadUnitSetting" => "bad-setting",
         _ => "refused",
     };
     format!("{what}: {} of {}", message.trim_end_matches('.'), unit.name)
@@ -353,6 +366,7 @@ impl fmt::Display for Ending<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fleet::sample;
     use RuntimeOutcome as O;
 
     fn detail() -> Detail {
@@ -637,5 +651,19 @@ mod tests {
             (decision.outcome, decision.reason.as_str()),
             (O::Failed, "denied: x")
         );
+    }
+
+    #[test]
+    fn a_lock_alone_is_silence_after_one_that_said_more() {
+        let successor = sample::process(8);
+        let mut lock_only = sample::report(8);
+        (lock_only.state, lock_only.phase) = (None, Phase::Unknown);
+        let own = |before: &Runtime| classify_own(before, Some(&lock_only), Some(&successor), None);
+        let mut before = sample::runtime(7);
+        assert_eq!(own(&before), Own::Silent);
+        if let Some(report) = &mut before.self_report {
+            (report.state, report.phase) = (None, Phase::Unknown);
+        }
+        assert_eq!(own(&before), Own::None);
     }
 }

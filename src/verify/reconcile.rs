@@ -62,7 +62,10 @@ pub fn reconcile<'a>(
         }
         let now = found.map(|index| &second.runtimes[index]);
         let decision = match &outcome.seen {
-            Some(seen) => after_action(planned, outcome, seen, now),
+            Some(seen) => {
+                let in_its_place = now.or_else(|| in_the_place_of(planned, plan, second));
+                after_action(planned, outcome, seen, in_its_place)
+            }
             None => without_action(planned, outcome, now, &acted_on),
         };
         rows.push(Settled {
@@ -150,11 +153,16 @@ fn after_action(
     now: Option<&PlannedRuntime>,
 ) -> Decision {
     let decision = outcome.decision.clone();
+    let failed =
+        |outcome, reason: String| Decision::new(outcome, reason).with_remedy(&*planned.instruction);
+    if decision.outcome == RuntimeOutcome::Unverified
+        && let Some(wrong) = wrong_successor(planned, seen, now)
+    {
+        return failed(RuntimeOutcome::Failed, wrong);
+    }
     if decision.outcome != RuntimeOutcome::Restarted {
         return decision;
     }
-    let failed =
-        |outcome, reason: String| Decision::new(outcome, reason).with_remedy(&*planned.instruction);
     let Some(now) = now.filter(|now| now.runtime.process.is_some()) else {
         return failed(
             RuntimeOutcome::Down,
@@ -171,11 +179,8 @@ fn after_action(
             "crash-loop: it came up, and another one runs now".into(),
         );
     }
-    if !now.runtime.homes.is_empty() && now.runtime.homes != planned.runtime.homes {
-        return failed(
-            RuntimeOutcome::Failed,
-            "wrong successor: it serves other homes".into(),
-        );
+    if let Some(wrong) = wrong_successor(planned, seen, Some(now)) {
+        return failed(RuntimeOutcome::Failed, wrong);
     }
     match &now.step {
         Step::Act(why) => failed(
@@ -185,6 +190,49 @@ fn after_action(
         Step::Settled(second) if second.outcome == RuntimeOutcome::Unverified => second.clone(),
         _ => decision,
     }
+}
+
+/// What runs in the unit of a runtime now, and did not run when that was planned.
+fn in_the_place_of<'a>(
+    planned: &PlannedRuntime,
+    plan: &Plan,
+    second: &'a Plan,
+) -> Option<&'a PlannedRuntime> {
+    manager_of(&planned.runtime)?;
+    second.runtimes.iter().find(|now| {
+        let Some(process) = &now.runtime.process else {
+            return false;
+        };
+        let is_new = !plan.runtimes.iter().any(|old| {
+            let life = old.runtime.process.as_ref();
+            life.is_some_and(|life| life.incarnation.same_life(&process.incarnation))
+        });
+        is_new && now.runtime.supervisor == planned.runtime.supervisor
+    })
+}
+
+/// Why what came after the old life is not its successor: it is that slot's new process, and serves
+/// other homes or is of another kind.
+fn wrong_successor(
+    planned: &PlannedRuntime,
+    seen: &Observation,
+    now: Option<&PlannedRuntime>,
+) -> Option<String> {
+    let now = &now?.runtime;
+    let process = now.process.as_ref()?;
+    let before = planned.runtime.process.as_ref();
+    if before.is_some_and(|before| before.incarnation.same_life(&process.incarnation)) {
+        return None;
+    }
+    if now.kind != planned.runtime.kind {
+        return Some(format!("wrong successor: it is a {}", now.kind));
+    }
+    let is_it = seen
+        .successors
+        .first()
+        .is_some_and(|successor| successor.incarnation.same_life(&process.incarnation));
+    let elsewhere = !now.homes.is_empty() && now.homes != planned.runtime.homes;
+    (is_it && elsewhere).then(|| "wrong successor: it serves other homes".into())
 }
 
 fn without_action(
@@ -341,6 +389,33 @@ mod tests {
         elsewhere.homes = vec!["another".into()];
         let elsewhere = plan(vec![planned(elsewhere, settled(O::Current))]);
         assert_eq!(outcomes(&first, &done, &elsewhere)[0].0, O::Failed);
+    }
+
+    #[test]
+    fn what_runs_in_its_unit_and_is_of_another_kind_or_home_is_a_wrong_successor() {
+        let first = plan(vec![planned(sample::runtime(7), Step::Act("old".into()))]);
+        let mut done = restarted(None);
+        done.decision = Decision::new(O::Unverified, "no process of this kind runs in its unit");
+        let mut other = sample::runtime(8);
+        (other.kind, other.id) = ("serve".into(), "user-1001/agent.service/serve".into());
+        let second = plan(vec![planned(other, settled(O::Current))]);
+        let rows = outcomes(&first, &[done], &second);
+        assert_eq!(
+            rows[0],
+            (O::Failed, "wrong successor: it is a serve".into())
+        );
+        assert_eq!(rows[1].0, O::Current, "and a row of its own");
+
+        let mut done = restarted(Some(sample::process(8)));
+        done.decision = Decision::new(O::Unverified, "self: it still speaks of the old process");
+        let mut elsewhere = sample::runtime(8);
+        elsewhere.homes = vec!["another".into()];
+        let second = plan(vec![planned(elsewhere, settled(O::Current))]);
+        let rows = outcomes(&first, &[done], &second);
+        assert_eq!(
+            rows[0],
+            (O::Failed, "wrong successor: it serves other homes".into())
+        );
     }
 
     #[test]

@@ -18,7 +18,7 @@ use super::wait_for;
 pub const PROGRAM: &str = "/usr/bin/update";
 
 /// No run of these tests may take longer; its own deadlines are shorter.
-const LIMIT: Duration = Duration::from_secs(240);
+const LIMIT: Duration = Duration::from_secs(420);
 
 /// A run to be made.
 #[derive(Debug)]

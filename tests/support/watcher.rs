@@ -68,17 +68,26 @@ struct Shared {
 impl Watcher {
     /// Subscribes to `user`'s manager; returns once it listens.
     pub fn start(sandbox: &Sandbox, user: &str) -> Self {
+        Self::on(sandbox, Some(user), "$DBUS_SESSION_BUS_ADDRESS")
+    }
+
+    /// Subscribes to the system's manager; returns once it listens.
+    pub fn of_system(sandbox: &Sandbox) -> Self {
+        Self::on(sandbox, None, "unix:path=/run/dbus/system_bus_socket")
+    }
+
+    fn on(sandbox: &Sandbox, user: Option<&str>, address: &str) -> Self {
         // A user's bus refuses everybody else, so the bridge runs as the user, and this process
         // speaks D-Bus with it over a socket pair.
         let (ours, theirs) = UnixStream::pair().unwrap();
         let theirs = OwnedFd::from(theirs);
         let bridge = sandbox
             .command(
-                Some(user),
+                user,
                 [
                     "sh",
                     "-c",
-                    "exec systemd-stdio-bridge --bus-path=$DBUS_SESSION_BUS_ADDRESS",
+                    &format!("exec systemd-stdio-bridge --bus-path={address}"),
                 ],
             )
             .stdin(Stdio::from(theirs.try_clone().unwrap()))
@@ -102,7 +111,7 @@ impl Watcher {
                 }
             });
         });
-        expect_ready(&listening, user);
+        expect_ready(&listening, user.unwrap_or("root"));
         Self {
             shared,
             bridge,

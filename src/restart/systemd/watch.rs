@@ -1,17 +1,49 @@
 //! What is seen of a unit while an order is carried out: its state, its jobs, who else acts on it, and
 //! which processes live in it. Reads and remembers; what to do about it is decided in `systemd`.
 
+use std::time::Duration;
+
 use zbus::OwnedVariant;
 
 use super::super::scene;
+use super::super::scene::left;
 use super::super::{ForeignJob, Observation};
-use super::{Acting, Halt, JOB, Job, PROPERTIES};
-use crate::fleet::units::bus::{Signal, Trouble};
+use super::{Acting, Halt, JOB, Job, LOOK, PROPERTIES};
+use crate::fleet::units::bus::{self, Signal, Trouble};
 use crate::fleet::units::{self, files};
-use crate::fleet::{Process, procfs};
+use crate::fleet::{Process, Unit, procfs};
 
 /// How often a state is read anew because more was told; a unit that changes faster is in no state.
 const QUIET_READS: usize = 20;
+
+/// How long a manager may be away while it executes itself anew.
+const AWAY: Duration = Duration::from_secs(5);
+
+/// Whether an error of the bus itself says that nobody had the manager's name just then.
+pub(super) fn is_away(error: &str) -> bool {
+    matches!(
+        bus::short(error),
+        "NoReply" | "NameHasNoOwner" | "ServiceUnknown" | "Disconnected"
+    )
+}
+
+/// When the unit was started, as it was when it was last seen up, and how many jobs were known then.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct LastUp {
+    condition: u64,
+    inactive_exit: u64,
+    known_jobs: usize,
+}
+
+impl LastUp {
+    const fn of(unit: &Unit, known_jobs: usize) -> Self {
+        Self {
+            condition: unit.condition_timestamp_monotonic,
+            inactive_exit: unit.inactive_exit_monotonic,
+            known_jobs,
+        }
+    }
+}
 
 impl Acting<'_> {
     /// Reads the unit until nothing was told since, so that what is decided on this state knows of every
@@ -27,7 +59,11 @@ impl Acting<'_> {
 
     /// Reads the unit, and takes in what was told meanwhile; says whether anything was.
     pub(super) fn read(&mut self) -> Result<bool, Halt> {
-        let mut unit = units::read(&mut self.bus, &self.object)?;
+        let known_jobs = self.jobs.len();
+        let mut unit = self.read_unit()?;
+        if unit.is_up() {
+            self.last_up = Some(LastUp::of(&unit, known_jobs));
+        }
         units::narrow_environment(&self.order.app, &mut unit);
         let told = self.collect()?;
         let known = self.seen.invocations.last().map(String::as_str);
@@ -50,6 +86,21 @@ impl Acting<'_> {
         }
         self.last = unit;
         Ok(told)
+    }
+
+    /// The unit in one reply; a manager that executes itself anew is away for a moment (systemctl(1),
+    /// `daemon-reexec`), and comes back with the same units.
+    fn read_unit(&mut self) -> Result<Unit, Halt> {
+        let until = self.clock.until(AWAY);
+        loop {
+            match units::read(&mut self.bus, &self.object) {
+                Err(Trouble::Refused { name, .. }) if is_away(&name) && !left(until).is_zero() => {
+                    self.bus.wait(LOOK.min(left(until)))?;
+                    self.collect()?;
+                }
+                answer => return Ok(answer?),
+            }
+        }
     }
 
     /// Takes in what the manager told; says whether it told anything.
@@ -137,13 +188,12 @@ impl Acting<'_> {
     /// A job of somebody else that was over before its type could be asked was a stop if it is done,
     /// the unit is down, and no start was tried since: a start checks the unit's conditions first.
     pub(super) fn recognise_stop(&mut self) {
-        let untyped = self.jobs.iter().any(|job| {
+        let up = self.last_up.clone();
+        let up = up.unwrap_or_else(|| LastUp::of(&self.seen.unit_before, 0));
+        let untyped = self.jobs[up.known_jobs..].iter().any(|job| {
             !job.ours && job.job_type.is_empty() && job.result.as_deref() == Some("done")
         });
-        let before = &self.seen.unit_before;
-        let unstarted = self.last.condition_timestamp_monotonic
-            == before.condition_timestamp_monotonic
-            && self.last.inactive_exit_monotonic == before.inactive_exit_monotonic;
+        let unstarted = up == LastUp::of(&self.last, up.known_jobs);
         let down = matches!(self.last.active_state.as_str(), "inactive" | "failed");
         if untyped && unstarted && down && !self.seen.stop_seen {
             self.seen.stop_seen = true;
