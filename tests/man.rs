@@ -174,7 +174,7 @@ fn every_key_and_operation_of_a_migration_is_in_its_page() {
     words.remove("change");
     words.extend(expected(&refusal(&format!("{good}zzz = 1"))));
     assert!(words.contains("default-since") && words.contains("legacy"));
-    let source = include_str!("../src/migrate/rule.rs");
+    let source = include_str!("../src/migrate/rule/read.rs");
     // Conditions are read untagged, whose errors list nothing: the source does.
     let fields = source
         .split_once("struct RawWhen {")
