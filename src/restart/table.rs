@@ -491,10 +491,8 @@ impl Fields {
 
 /// The id of the container that a control group is of: 64 hexadecimal digits, whoever made it.
 fn container(cgroup: &str) -> Option<&str> {
-    let words = cgroup.split(|c: char| !c.is_ascii_alphanumeric());
-    words
-        .filter(|word| word.len() == 64 && word.bytes().all(|byte| byte.is_ascii_hexdigit()))
-        .last()
+    let mut words = cgroup.split(|c: char| !c.is_ascii_alphanumeric());
+    words.rfind(|word| word.len() == 64 && word.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
 pub(super) enum Piece<'a> {

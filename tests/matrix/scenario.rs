@@ -273,10 +273,9 @@ impl Scenario {
 
     /// The kind of its runtime.
     pub fn kind(&self) -> &'static str {
-        let kinds = ["serve", "dashboard"].into_iter();
-        kinds
-            .filter(|kind| self.exec.ends_with(kind))
-            .last()
+        ["serve", "dashboard"]
+            .into_iter()
+            .rfind(|kind| self.exec.ends_with(kind))
             .unwrap_or("gateway")
     }
 
