@@ -1,8 +1,14 @@
 //! Our own state, from outside: what the contracts say of the audit chain, cells, jobs, requests, scopes and
 //! secret references, a test a sentence. Where processes are named they are processes, started by a barrier.
 
-#![allow(clippy::disallowed_methods, reason = "tests build what they need")]
-#![allow(clippy::print_stdout, reason = "a child tells its parent")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, prints what it counted, and starts processes"
+)]
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};

@@ -213,7 +213,6 @@ impl Session {
             wishes: self.wishes.clone(),
             request_id: self.request_id.clone(),
             metrics_file: self.metrics_file.clone(),
-            scene: self.scene.clone(),
             only_homes: homes,
             only_profiles: self.only_profiles.clone(),
             argv_flags: self.argv_flags.clone(),
