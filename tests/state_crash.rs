@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use clap::Parser as _;
 use fleet_update::app::App;
-use fleet_update::cli::{Cli, ReceiptCommand};
+use fleet_update::cli::{Cli, ReceiptCommand, Trigger};
 use fleet_update::config::{Config, Places};
 use fleet_update::migrate::Catalog;
 use fleet_update::restart::table::Table;
@@ -47,22 +47,6 @@ instruction = "end process {pid}"
 
 const CONFIG: &str = "_config_version: 12 # where it starts\nmodel_catalog:\n  ttl_hours: 24\nagent:\n  max_turns: 60\n";
 
-/// The program, copied once for all fleets; a fleet has a link of it, which a runtime is started by.
-fn program() -> &'static Path {
-    static PROGRAM: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
-    &PROGRAM
-        .get_or_init(|| {
-            let folder = tempfile::Builder::new()
-                .prefix("crash-program-")
-                .tempdir()
-                .expect("a folder");
-            let path = folder.path().join("update");
-            fs::copy(env!("CARGO_BIN_EXE_update"), &path).expect("room");
-            (folder, path)
-        })
-        .1
-}
-
 fn app() -> App {
     App::builtin(fleet_update::app::DEFAULT).expect("built in")
 }
@@ -79,8 +63,8 @@ impl Fleet {
         let mut fleet =
             Self::without_runtimes(PROFILES.iter().map(|profile| (*profile).to_owned()));
         let script = fleet.venv().join("bin/python");
-        fs::hard_link(program(), &script)
-            .or_else(|_| fs::copy(program(), &script).map(|_| ()))
+        fs::hard_link(env!("CARGO_BIN_EXE_update"), &script)
+            .or_else(|_| fs::copy(env!("CARGO_BIN_EXE_update"), &script).map(|_| ()))
             .expect("room");
         fleet.runtimes = fleet
             .homes
@@ -426,7 +410,7 @@ fn session(folder: &Path, count: usize) -> Session {
     } else {
         many(count)
     };
-    let session = Session::new(world, ui, &cli.common, &cli.run).expect("valid");
+    let session = Session::new(world, ui, &cli, Trigger::Manual).expect("valid");
     Session {
         config: Config::default(),
         state: State::at(&places.state_dir),
