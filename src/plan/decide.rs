@@ -278,11 +278,15 @@ fn fresh(runtime: &Runtime) -> Step {
             format!("vantages disagree: it runs, and its manager says {state}"),
         ));
     }
-    if let Some(report) = &runtime.self_report
-        && report.phase == Phase::Failed
-    {
+    if let Some(report) = &runtime.self_report {
         let state = report.state.as_deref().unwrap_or("unknown");
-        return settled(RuntimeOutcome::Unverified, format!("self: it says {state}"));
+        let said = Decision::new(RuntimeOutcome::Unverified, format!("self: it says {state}"));
+        match report.phase {
+            Phase::Failed => return Step::Settled(said),
+            // It has not shown yet that it stays up, or will be another one in a moment.
+            Phase::Starting | Phase::Draining => return Step::Wait(said),
+            Phase::Running | Phase::Stopped | Phase::Unknown => {}
+        }
     }
     settled(RuntimeOutcome::Current, "")
 }
@@ -617,6 +621,16 @@ mod tests {
             .0,
             O::Unverified
         );
+        for phase in [Phase::Starting, Phase::Draining] {
+            if let Some(report) = &mut runtime.self_report {
+                report.phase = phase;
+            }
+            let facts = Facts {
+                age: Age::Fresh,
+                ..facts(&runtime)
+            };
+            assert!(matches!(decide(&facts), Step::Wait(_)), "{phase:?}");
+        }
         let mut runtime = sample::runtime(7);
         if let Some(unit) = &mut runtime.unit {
             unit.active_state = "deactivating".into();
