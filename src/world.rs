@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
@@ -146,6 +147,11 @@ impl Account {
     /// # Errors
     /// When the user database does not answer.
     pub fn groups(&self) -> Result<Vec<u32>> {
+        static KNOWN: Mutex<BTreeMap<String, Vec<u32>>> = Mutex::new(BTreeMap::new());
+        let known = || KNOWN.lock().ok();
+        if let Some(groups) = known().and_then(|known| known.get(&self.name).cloned()) {
+            return Ok(groups);
+        }
         // `getent initgroups` prints the name, then the supplementary ids (getent(1)).
         let text = getent(&["initgroups", &self.name])?.unwrap_or_default();
         let mut groups: Vec<u32> = text
@@ -156,6 +162,9 @@ impl Account {
         groups.push(self.gid);
         groups.sort_unstable();
         groups.dedup();
+        if let Some(mut known) = known() {
+            known.insert(self.name.clone(), groups.clone());
+        }
         Ok(groups)
     }
 }
@@ -242,13 +251,18 @@ pub fn account(uid: u32) -> Result<Option<Account>> {
     Ok(text.and_then(|text| text.lines().find_map(parse_passwd)))
 }
 
+/// The whole database, asked once: one run sees one list of users, and each look-up is a process.
 fn all_accounts() -> Result<Vec<Account>> {
+    static ALL: OnceLock<Vec<Account>> = OnceLock::new();
+    if let Some(accounts) = ALL.get() {
+        return Ok(accounts.clone());
+    }
     let text = getent(&["passwd"])?
         .ok_or_else(|| Error::new(Kind::Io, "the user database is empty (getent passwd)"))?;
     let mut accounts: Vec<Account> = text.lines().filter_map(parse_passwd).collect();
     accounts.sort_by_key(|account| account.uid);
     accounts.dedup_by_key(|account| account.uid);
-    Ok(accounts)
+    Ok(ALL.get_or_init(|| accounts).clone())
 }
 
 /// Asks the name service switch; `None` when the key does not exist.
