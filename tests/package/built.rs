@@ -38,8 +38,13 @@ pub fn newer(package: &Path) -> PathBuf {
     newer
 }
 
+/// The program as a package holds it; `None` where no package can be built, which is said.
+pub fn program() -> Option<PathBuf> {
+    Some(package()?.with_file_name("release").join("update"))
+}
+
 fn build() -> Result<PathBuf, String> {
-    let Some(path) = with_tools() else {
+    let Some(path) = with_tool("cargo-deb") else {
         return Err("cargo-deb is missing (cargo install --locked cargo-deb)".into());
     };
     for file in ["man/update.8", "completions/_update"] {
@@ -75,14 +80,12 @@ fn build() -> Result<PathBuf, String> {
     Ok(folder.join("fleet-update.deb"))
 }
 
-/// A PATH on which cargo-deb is, if it is anywhere.
-fn with_tools() -> Option<std::ffi::OsString> {
+/// A PATH on which a tool of cargo's is, if it is anywhere.
+pub fn with_tool(tool: &str) -> Option<std::ffi::OsString> {
     let known = std::env::var_os("PATH").unwrap_or_default();
     let mut folders: Vec<PathBuf> = std::env::split_paths(&known).collect();
     folders.extend(std::env::var_os("UPDATE_TOOLS").map(|tools| PathBuf::from(tools).join("bin")));
-    let found = folders
-        .iter()
-        .any(|folder| folder.join("cargo-deb").exists());
+    let found = folders.iter().any(|folder| folder.join(tool).exists());
     found.then(|| std::env::join_paths(folders).unwrap())
 }
 

@@ -20,6 +20,7 @@ mod files;
 mod hook;
 mod installed;
 mod root;
+mod rpm;
 
 use support::sandbox::Sandbox;
 use support::update::Receipt;

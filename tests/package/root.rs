@@ -14,14 +14,14 @@ use crate::{assert_brief, latest, packaged_cron_line};
 const INCLUDE: &str = "cron";
 
 /// A root of its own for a test, removed with it.
-struct Root {
+pub struct Root {
     _folder: tempfile::TempDir,
     path: PathBuf,
 }
 
 impl Root {
     /// Unpacks a fresh one, with the package in its `/`; `None` where there is none, which is said.
-    fn fresh() -> Option<(Self, &'static Path)> {
+    pub fn fresh() -> Option<(Self, &'static Path)> {
         let package = package()?;
         let archive = match archive() {
             Ok(archive) => archive,
@@ -88,13 +88,18 @@ impl Root {
         std::fs::copy(file, self.path.join(name)).unwrap();
     }
 
-    /// Every path, without what dpkg itself keeps of any package.
-    fn paths(&self) -> BTreeSet<String> {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Every path, without what dpkg and rpm themselves keep of any package.
+    pub fn paths(&self) -> BTreeSet<String> {
         let text =
             run(Command::new("find")
                 .arg(&self.path)
                 .args(["-mindepth", "1", "-printf", "%P\\n"]));
-        let kept = ["var/lib/dpkg", "var/log", "var/cache", "tmp"];
+        let kept = ["var/lib/dpkg", "root/.rpmdb", "var/log", "var/cache", "tmp"];
         text.lines()
             .filter(|path| !kept.iter().any(|folder| path.starts_with(folder)))
             .map(str::to_owned)
