@@ -138,3 +138,14 @@ fn the_formula_and_the_release_script_can_be_read() {
     }
     run(Command::new("ruby").args(["-c", "dist/homebrew/fleet-update.rb"]));
 }
+
+#[test]
+fn the_oldest_rust_that_is_promised_is_the_one_that_tests_it() {
+    let promised = env!("CARGO_PKG_RUST_VERSION");
+    let pinned = include_str!("../../rust-toolchain.toml")
+        .lines()
+        .find_map(|line| line.strip_prefix("channel = \""))
+        .and_then(|rest| rest.strip_suffix('"'))
+        .expect("a pinned toolchain");
+    assert_eq!(pinned.strip_suffix(".0"), Some(promised));
+}
