@@ -6,7 +6,7 @@
 //! Each stage takes what the one before returned. What happens to one home or one runtime becomes a row
 //! and stops nothing else; only what makes a true receipt impossible ends the run.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -14,23 +14,21 @@ use serde_json::Value;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::journal::{self, Journal};
-use super::look::{Look, is_blind, is_withheld, look, look_until_settled};
+use super::look::{Look, is_blind, is_withheld, look_until_settled};
 use super::restarts::{self, Interruption};
-use super::{Session, hook, migrate, notify};
+use super::{Session, closing, debts, hook, migrate, notify, opening};
 use crate::cli::Trigger;
 use crate::error::{Error, Kind, Result};
 use crate::migrate::HomeOutcome;
 use crate::plan::decide::{Decision, RuntimeOutcome};
 use crate::plan::{Owed, PlannedRuntime, blocks};
 use crate::receipt::text::{Style, render};
-use crate::receipt::{
-    Debt, Host, Invoker, Receipt, RuntimeRow, SCHEMA, Tool, Verdict, VerdictOutcome, rows,
-};
+use crate::receipt::{Receipt, VerdictOutcome};
 use crate::restart::escape;
 use crate::state::{Lock, receipts};
-use crate::verify::reconcile::{Outcome, Settled, reconcile};
+use crate::verify::reconcile::Outcome;
+use crate::world;
 use crate::world::fail_point;
-use crate::{screen, world};
 
 /// Does the whole run.
 ///
@@ -108,13 +106,13 @@ pub fn locked(
 
 fn apply(run: &mut Run<'_>) -> Result<u8> {
     let session = run.session;
-    let (history, owed) = owed(session)?;
+    let (history, owed) = debts::owed(session);
     session.stage("inventory");
     let (first, moved) = look_from_outside(session, &owed)?;
-    let mut receipt = open(session, &first, run.journal.run());
+    let mut receipt = opening::open(session, &first, run.journal.run());
     receipt.notes.extend(history.into_iter().chain(moved));
     receipt.notes.extend(session.scene.note());
-    receipt.debts = debts(session, &first, &owed, run.journal.run());
+    receipt.debts = debts::debts(session, &first, &owed, run.journal.run());
     run.identify(&mut receipt)?;
     fail_point("run.planned");
     if let Some(refusal) = refusal(&first) {
@@ -130,7 +128,7 @@ fn apply(run: &mut Run<'_>) -> Result<u8> {
     let outcomes = run.restart(&first, &mut receipt);
     fail_point("run.before-verify");
     session.stage("verify");
-    close(session, &first, &outcomes, &mut receipt);
+    closing::close(session, &first, &outcomes, &mut receipt);
     fail_point("run.verified");
     drop(locks);
     run.finish(receipt)
@@ -234,12 +232,17 @@ impl restarts::Record for Recorder<'_, '_> {
 
     fn judged(&mut self, index: usize, outcome: &Outcome) {
         let planned = &self.look.plan.runtimes[index];
-        let row = runtime_row(self.run.session, planned, outcome, &profiles(self.look));
+        let row = opening::runtime_row(
+            self.run.session,
+            planned,
+            outcome,
+            &opening::profiles(self.look),
+        );
         self.run.journal.judged(&row);
     }
 
     fn wave_over(&mut self, outcomes: &[Outcome]) {
-        fill_runtimes(self.run.session, self.receipt, self.look, outcomes);
+        opening::fill_runtimes(self.run.session, self.receipt, self.look, outcomes);
         // The closing write reports what this one could not.
         let _ = self.run.write(self.receipt);
     }
@@ -285,213 +288,6 @@ fn watch_signals() -> Result<Interruption> {
     Ok(interruption)
 }
 
-/// What earlier runs owe, and what the last one left unfinished. Reads the newest receipt alone.
-///
-/// # Errors
-/// Never at present: a receipt that cannot be read is told as a note, since nothing depends on it
-/// that the live fleet does not show.
-pub fn owed(session: &Session) -> Result<(Vec<String>, Vec<Owed>)> {
-    let last = match session.state.read_receipt("latest") {
-        Ok(None) => return Ok((Vec::new(), Vec::new())),
-        Ok(Some(value)) => Receipt::parse(value),
-        Err(error) => Err(error),
-    };
-    let last = match last {
-        Ok(last) => last,
-        Err(error) => {
-            return Ok((
-                vec![format!("the last receipt cannot be used: {error}")],
-                Vec::new(),
-            ));
-        }
-    };
-    let mut notes = Vec::new();
-    if last.finished_at.is_none() {
-        let migrated = last
-            .homes
-            .iter()
-            .filter(|row| row.done && row.outcome == HomeOutcome::Migrated)
-            .count();
-        let restarted = last
-            .runtimes
-            .iter()
-            .filter(|row| row.outcome == RuntimeOutcome::Restarted)
-            .count();
-        notes.push(format!(
-            "run {} (started {}) was interrupted and left no verdict: of its {} homes {migrated} were recorded as migrated, of its {} runtimes {restarted} as restarted",
-            last.run_id, last.started_at, last.homes.len(), last.runtimes.len()
-        ));
-    }
-    let owed = last
-        .debts
-        .into_iter()
-        .filter(|debt| debt.incarnation.boot_id == session.world.boot_id)
-        .map(|debt| Owed {
-            incarnation: debt.incarnation,
-            home: debt.home,
-            sha256: debt.sha256,
-            written: debt.written,
-        })
-        .collect();
-    Ok((notes, owed))
-}
-
-/// The receipt of a plan: every row as it is before anything was done.
-#[must_use]
-pub fn open(session: &Session, look: &Look, run_id: &str) -> Receipt {
-    let world = &session.world;
-    let mut receipt = Receipt {
-        schema: SCHEMA,
-        run_id: run_id.to_owned(),
-        request_id: None,
-        parent: None,
-        audit_head: None,
-        application: session.app.name.clone(),
-        trigger: session.trigger.word().into(),
-        argv_flags: session
-            .argv_flags
-            .iter()
-            .map(|flag| screen::text(flag))
-            .collect(),
-        started_at: world::timestamp(),
-        finished_at: None,
-        tool: Tool {
-            version: env!("CARGO_PKG_VERSION").into(),
-            sha256: None,
-        },
-        host: Host {
-            hostname: world.hostname.clone(),
-            boot_id: world.boot_id.clone(),
-        },
-        invoker: Invoker {
-            uid: world.account.uid,
-            user: world.account.name.clone(),
-            scope: if world.is_root() {
-                "host".into()
-            } else {
-                "user".into()
-            },
-        },
-        installs: look.inventory.installs.iter().map(rows::install).collect(),
-        homes: look
-            .plan
-            .homes
-            .iter()
-            .map(|home| rows::home(home, &user_name(session, home.home.uid)))
-            .collect(),
-        runtimes: Vec::new(),
-        collectors: look
-            .inventory
-            .collectors
-            .iter()
-            .map(rows::collector)
-            .collect(),
-        debts: Vec::new(),
-        notes: look
-            .inventory
-            .notes
-            .iter()
-            .map(|note| screen::text(note))
-            .collect(),
-        verdict: Verdict {
-            outcome: VerdictOutcome::Interrupted,
-            exit_status: None,
-            counts: BTreeMap::new(),
-        },
-    };
-    let profiles = profiles(look);
-    receipt.runtimes = look
-        .plan
-        .runtimes
-        .iter()
-        .map(|planned| {
-            rows::planned_runtime(planned, &user_name(session, planned.runtime.uid), &profiles)
-        })
-        .collect();
-    receipt
-}
-
-fn user_name(session: &Session, uid: u32) -> String {
-    session
-        .account(uid)
-        .map_or_else(|| uid.to_string(), |account| account.name.clone())
-}
-
-fn profiles(look: &Look) -> BTreeMap<&str, &str> {
-    look.plan
-        .homes
-        .iter()
-        .map(|home| (home.home.id.as_str(), home.home.profile.as_str()))
-        .collect()
-}
-
-/// Restarts that will be owed once the homes are written, and those that were and still are: one for
-/// each life that serves such a home. A life that ended owes nothing; where no runtime is looked for,
-/// all that was owed still is.
-#[must_use]
-pub fn debts(session: &Session, look: &Look, owed: &[Owed], run_id: &str) -> Vec<Debt> {
-    let keep = |old: &Owed| Debt {
-        incarnation: old.incarnation.clone(),
-        home: old.home.clone(),
-        sha256: old.sha256.clone(),
-        written: old.written,
-        run_id: run_id.to_owned(),
-    };
-    if !session.scene.shows_runtimes() {
-        return owed.iter().map(keep).collect();
-    }
-    let mut debts = Vec::new();
-    for planned in &look.plan.runtimes {
-        let Some(process) = &planned.runtime.process else {
-            continue;
-        };
-        for home in look
-            .plan
-            .homes
-            .iter()
-            .filter(|home| planned.runtime.homes.contains(&home.home.id))
-        {
-            let config = home
-                .evaluation
-                .files
-                .iter()
-                .find(|_| home.evaluation.outcome == HomeOutcome::Migrated);
-            let after = look_up_config(home).filter(|_| config.is_some());
-            if let Some(sha256) = after {
-                debts.push(Debt {
-                    incarnation: process.incarnation.clone(),
-                    home: home.home.path.clone(),
-                    sha256,
-                    written: false,
-                    run_id: run_id.to_owned(),
-                });
-            }
-        }
-        for old in owed
-            .iter()
-            .filter(|old| old.incarnation.same_life(&process.incarnation))
-        {
-            let is_there = debts
-                .iter()
-                .any(|debt| debt.home == old.home && debt.incarnation == old.incarnation);
-            if !is_there {
-                debts.push(keep(old));
-            }
-        }
-    }
-    debts
-}
-
-/// The digest that a home's configuration will have: the version stands in it, so it always changes.
-fn look_up_config(home: &crate::plan::PlannedHome) -> Option<String> {
-    let before = home.evaluation.config_sha256.as_ref();
-    home.evaluation
-        .files
-        .iter()
-        .find(|file| file.sha256_before.as_ref() == before && before.is_some())
-        .map(|file| file.sha256_after.clone())
-}
-
 /// Why nothing may be changed at all, if so.
 #[must_use]
 pub fn refusal(look: &Look) -> Option<&'static str> {
@@ -526,173 +322,6 @@ fn blocked(
         }
         blocks(*outcome).then(|| Decision::new(RuntimeOutcome::Skipped, format!("home-{outcome}")))
     })
-}
-
-fn fill_runtimes(session: &Session, receipt: &mut Receipt, look: &Look, outcomes: &[Outcome]) {
-    let profiles = profiles(look);
-    receipt.runtimes = look
-        .plan
-        .runtimes
-        .iter()
-        .zip(outcomes)
-        .map(|(planned, outcome)| runtime_row(session, planned, outcome, &profiles))
-        .collect();
-}
-
-fn runtime_row(
-    session: &Session,
-    planned: &PlannedRuntime,
-    outcome: &Outcome,
-    profiles: &BTreeMap<&str, &str>,
-) -> RuntimeRow {
-    let user = user_name(session, planned.runtime.uid);
-    rows::runtime(
-        planned,
-        &outcome.decision,
-        outcome.seen.as_deref(),
-        None,
-        (&user, profiles),
-    )
-}
-
-/// What a receipt says is owed.
-#[must_use]
-pub fn owed_of(receipt: &Receipt) -> Vec<Owed> {
-    let owed = receipt.debts.iter().map(|debt| Owed {
-        incarnation: debt.incarnation.clone(),
-        home: debt.home.clone(),
-        sha256: debt.sha256.clone(),
-        written: debt.written,
-    });
-    owed.collect()
-}
-
-/// Takes the inventory again and settles every row by what runs now.
-pub fn close(session: &Session, first: &Look, outcomes: &[Outcome], receipt: &mut Receipt) {
-    let owed = owed_of(receipt);
-    let second = match look(session, &owed, true) {
-        Ok(second) => second,
-        Err(error) => {
-            // Without a second look nothing is proved.
-            fill_runtimes(session, receipt, first, outcomes);
-            for row in &mut receipt.runtimes {
-                row.outcome = RuntimeOutcome::Unaccounted;
-                row.reason = "the fleet could not be looked at again".into();
-            }
-            let problem = crate::fleet::Collector::unverified(
-                "second inventory",
-                session.world.account.uid,
-                error.to_string(),
-            );
-            receipt.collectors.push(rows::collector(&problem));
-            return;
-        }
-    };
-    let settled = reconcile(&first.plan, outcomes, &second.plan);
-    let profiles = profiles(first)
-        .into_iter()
-        .chain(self::profiles(&second))
-        .collect();
-    receipt.runtimes = settled
-        .iter()
-        .map(|row| settled_row(session, row, &profiles))
-        .collect();
-    hook::excuse_shutdown(session, receipt);
-    settle_homes(session, receipt, &second);
-    let collectors: BTreeSet<(String, String)> = receipt
-        .collectors
-        .iter()
-        .map(|row| (row.name.clone(), row.outcome.clone()))
-        .collect();
-    let new = second
-        .inventory
-        .collectors
-        .iter()
-        .map(rows::collector)
-        .filter(|row| !collectors.contains(&(row.name.clone(), row.outcome.clone())));
-    receipt.collectors.extend(new.collect::<Vec<_>>());
-    for note in second.inventory.notes.iter().map(|note| screen::text(note)) {
-        if !receipt.notes.contains(&note) {
-            receipt.notes.push(note);
-        }
-    }
-    // What is still owed is what still lives.
-    receipt.debts.retain(|debt| {
-        !session.scene.shows_runtimes()
-            || debt.written
-                && second.inventory.runtimes.iter().any(|runtime| {
-                    runtime
-                        .process
-                        .as_ref()
-                        .is_some_and(|process| process.incarnation.same_life(&debt.incarnation))
-                })
-    });
-}
-
-fn settled_row(
-    session: &Session,
-    row: &Settled<'_>,
-    profiles: &BTreeMap<&str, &str>,
-) -> crate::receipt::RuntimeRow {
-    let user = user_name(session, row.planned.runtime.uid);
-    rows::runtime(
-        row.planned,
-        &row.decision,
-        row.seen,
-        row.now,
-        (&user, profiles),
-    )
-}
-
-/// A home that was written must still hold what was written; one that appeared is a row, too.
-fn settle_homes(session: &Session, receipt: &mut Receipt, second: &Look) {
-    let now: BTreeMap<&str, &crate::plan::PlannedHome> = second
-        .plan
-        .homes
-        .iter()
-        .map(|home| (home.home.id.as_str(), home))
-        .collect();
-    for row in receipt
-        .homes
-        .iter_mut()
-        .filter(|row| row.done && row.outcome == HomeOutcome::Migrated)
-    {
-        let written = row
-            .files
-            .iter()
-            .map(|file| file.sha256_after.as_str())
-            .collect::<BTreeSet<_>>();
-        let holds = now
-            .get(row.id.as_str())
-            .and_then(|home| home.evaluation.config_sha256.as_deref());
-        if holds.is_none_or(|digest| !written.contains(digest)) {
-            row.outcome = HomeOutcome::Conflict;
-            row.reason = "changed by somebody else after it was written".into();
-            row.remedy = Some("look at what changed it, then run update again".into());
-        }
-    }
-    let known: BTreeSet<String> = receipt.homes.iter().map(|row| row.id.clone()).collect();
-    for home in second
-        .plan
-        .homes
-        .iter()
-        .filter(|home| !known.contains(&home.home.id))
-    {
-        let mut row = rows::home(home, &user_name(session, home.home.uid));
-        if !row.done {
-            row.outcome = HomeOutcome::Conflict;
-            row.done = true;
-            row.changes.clear();
-            row.files.clear();
-            row.remedy = Some("run update again".into());
-        }
-        row.reason = if row.reason.is_empty() {
-            "appeared".into()
-        } else {
-            format!("appeared; {}", row.reason)
-        };
-        receipt.homes.push(row);
-    }
 }
 
 fn report(session: &Session, receipt: &Receipt) {

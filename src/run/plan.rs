@@ -1,6 +1,6 @@
 //! `update plan`: the run stopped after its plan. Takes no lock, opens no database, writes nothing.
 
-use super::{Session, apply};
+use super::{Session, debts, opening};
 use crate::error::Result;
 use crate::receipt::text::{Style, render};
 use crate::run::look::look;
@@ -11,9 +11,9 @@ use crate::state::Lock;
 /// # Errors
 /// When the machine cannot be looked at.
 pub fn run(session: &Session, check: bool) -> Result<u8> {
-    let (_, owed) = apply::owed(session)?;
+    let (_, owed) = debts::owed(session);
     let look = look(session, &owed, false)?;
-    let mut receipt = apply::open(session, &look, "plan");
+    let mut receipt = opening::open(session, &look, "plan");
     if Lock::is_held(&session.places.lock) {
         receipt
             .notes

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::apply::{self, Run};
 use super::look::{Look, home_target, look, owner};
-use super::{Session, journal, migrate};
+use super::{Session, closing, debts, journal, migrate, opening};
 use crate::error::{Error, Kind, Result};
 use crate::helper;
 use crate::migrate::HomeOutcome;
@@ -59,10 +59,10 @@ pub fn run(session: &Session, of_run: &str) -> Result<u8> {
 
 fn roll_back(run: &mut Run<'_>, of_run: &str, entries: &[Entry]) -> Result<u8> {
     let session = run.session;
-    let (history, owed) = apply::owed(session)?;
+    let (history, owed) = debts::owed(session);
     session.stage("inventory");
     let (first, moved) = apply::look_from_outside(session, &owed)?;
-    let mut receipt = apply::open(session, &first, run.journal.run());
+    let mut receipt = opening::open(session, &first, run.journal.run());
     receipt.notes.extend(history.into_iter().chain(moved));
     receipt.notes.push(format!(
         "rollback of run {of_run}; databases are never rolled back: what a newer release wrote into them stays"
@@ -72,7 +72,7 @@ fn roll_back(run: &mut Run<'_>, of_run: &str, entries: &[Entry]) -> Result<u8> {
         return run.refuse(&first, receipt, refusal);
     }
     let homes = choose(run, &first, entries, &mut receipt);
-    receipt.debts = apply::debts(session, &first, &owed, run.journal.run());
+    receipt.debts = debts::debts(session, &first, &owed, run.journal.run());
     owe(session, &first, &homes, &mut receipt);
     run.journal.opened(&first, &receipt)?;
     run.write(&receipt)?;
@@ -86,11 +86,11 @@ fn roll_back(run: &mut Run<'_>, of_run: &str, entries: &[Entry]) -> Result<u8> {
     run.write(&receipt)?;
 
     // Only now does the fleet show what is stale: what started before its home was put back.
-    let second = look(session, &apply::owed_of(&receipt), true)?;
-    receipt.runtimes = apply::open(session, &second, run.journal.run()).runtimes;
+    let second = look(session, &debts::owed_of(&receipt), true)?;
+    receipt.runtimes = opening::open(session, &second, run.journal.run()).runtimes;
     let outcomes = run.restart(&second, &mut receipt);
     session.stage("verify");
-    apply::close(session, &second, &outcomes, &mut receipt);
+    closing::close(session, &second, &outcomes, &mut receipt);
     drop(locks);
     run.finish(receipt)
 }

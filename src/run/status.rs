@@ -1,6 +1,6 @@
 //! `update status`: the fleet as it is now, without a word about what to do. Changes nothing.
 
-use super::{Session, apply};
+use super::{Session, debts, opening};
 use crate::error::Result;
 use crate::receipt::text::{Style, render};
 use crate::run::look::look;
@@ -10,9 +10,9 @@ use crate::run::look::look;
 /// # Errors
 /// When the machine cannot be looked at.
 pub fn run(session: &Session) -> Result<u8> {
-    let (_, owed) = apply::owed(session)?;
+    let (_, owed) = debts::owed(session);
     let look = look(session, &owed, false)?;
-    let mut receipt = apply::open(session, &look, "status");
+    let mut receipt = opening::open(session, &look, "status");
     receipt.settle(false);
     let status = u8::from(
         receipt

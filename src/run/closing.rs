@@ -1,0 +1,143 @@
+//! The rows of a receipt after the second look at the fleet: nothing stays an outcome that the fleet
+//! does not show.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::look::{Look, look};
+use super::opening::{fill_runtimes, user_name};
+use super::{Session, debts, hook, opening};
+use crate::fleet::Collector;
+use crate::migrate::HomeOutcome;
+use crate::plan::PlannedHome;
+use crate::plan::decide::RuntimeOutcome;
+use crate::receipt::{Receipt, RuntimeRow, rows};
+use crate::screen;
+use crate::verify::reconcile::{Outcome, Settled, reconcile};
+
+/// Takes the inventory again and settles every row by what runs now.
+pub fn close(session: &Session, first: &Look, outcomes: &[Outcome], receipt: &mut Receipt) {
+    let owed = debts::owed_of(receipt);
+    let second = match look(session, &owed, true) {
+        Ok(second) => second,
+        Err(error) => {
+            // Without a second look nothing is proved.
+            fill_runtimes(session, receipt, first, outcomes);
+            for row in &mut receipt.runtimes {
+                row.outcome = RuntimeOutcome::Unaccounted;
+                row.reason = "the fleet could not be looked at again".into();
+            }
+            let problem = Collector::unverified(
+                "second inventory",
+                session.world.account.uid,
+                error.to_string(),
+            );
+            receipt.collectors.push(rows::collector(&problem));
+            return;
+        }
+    };
+    let settled = reconcile(&first.plan, outcomes, &second.plan);
+    let profiles = opening::profiles(first)
+        .into_iter()
+        .chain(opening::profiles(&second))
+        .collect();
+    receipt.runtimes = settled
+        .iter()
+        .map(|row| settled_row(session, row, &profiles))
+        .collect();
+    hook::excuse_shutdown(session, receipt);
+    settle_homes(session, receipt, &second);
+    let collectors: BTreeSet<(String, String)> = receipt
+        .collectors
+        .iter()
+        .map(|row| (row.name.clone(), row.outcome.clone()))
+        .collect();
+    let new = second
+        .inventory
+        .collectors
+        .iter()
+        .map(rows::collector)
+        .filter(|row| !collectors.contains(&(row.name.clone(), row.outcome.clone())));
+    receipt.collectors.extend(new.collect::<Vec<_>>());
+    for note in second.inventory.notes.iter().map(|note| screen::text(note)) {
+        if !receipt.notes.contains(&note) {
+            receipt.notes.push(note);
+        }
+    }
+    // What is still owed is what still lives.
+    receipt.debts.retain(|debt| {
+        !session.scene.shows_runtimes()
+            || debt.written
+                && second.inventory.runtimes.iter().any(|runtime| {
+                    runtime
+                        .process
+                        .as_ref()
+                        .is_some_and(|process| process.incarnation.same_life(&debt.incarnation))
+                })
+    });
+}
+
+fn settled_row(
+    session: &Session,
+    row: &Settled<'_>,
+    profiles: &BTreeMap<&str, &str>,
+) -> RuntimeRow {
+    let user = user_name(session, row.planned.runtime.uid);
+    rows::runtime(
+        row.planned,
+        &row.decision,
+        row.seen,
+        row.now,
+        (&user, profiles),
+    )
+}
+
+/// A home that was written must still hold what was written; one that appeared is a row, too.
+fn settle_homes(session: &Session, receipt: &mut Receipt, second: &Look) {
+    let now: BTreeMap<&str, &PlannedHome> = second
+        .plan
+        .homes
+        .iter()
+        .map(|home| (home.home.id.as_str(), home))
+        .collect();
+    for row in receipt
+        .homes
+        .iter_mut()
+        .filter(|row| row.done && row.outcome == HomeOutcome::Migrated)
+    {
+        let written = row
+            .files
+            .iter()
+            .map(|file| file.sha256_after.as_str())
+            .collect::<BTreeSet<_>>();
+        let holds = now
+            .get(row.id.as_str())
+            .and_then(|home| home.evaluation.config_sha256.as_deref());
+        if holds.is_none_or(|digest| !written.contains(digest)) {
+            row.outcome = HomeOutcome::Conflict;
+            row.reason = "changed by somebody else after it was written".into();
+            row.remedy = Some("look at what changed it, then run update again".into());
+        }
+    }
+    let known: BTreeSet<String> = receipt.homes.iter().map(|row| row.id.clone()).collect();
+    for home in second
+        .plan
+        .homes
+        .iter()
+        .filter(|home| !known.contains(&home.home.id))
+    {
+        let mut row = rows::home(home, &user_name(session, home.home.uid));
+        if !row.done {
+            row.outcome = HomeOutcome::Conflict;
+            row.done = true;
+            row.changes.clear();
+            row.files.clear();
+            row.remedy = Some("run update again".into());
+        }
+        row.reason = if row.reason.is_empty() {
+            "appeared".into()
+        } else {
+            format!("appeared; {}", row.reason)
+        };
+        receipt.homes.push(row);
+    }
+}
