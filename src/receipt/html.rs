@@ -11,16 +11,17 @@ use std::fmt::{Display, Write as _};
 use super::{HomeRow, Receipt, RuntimeRow, VerdictOutcome};
 use crate::screen;
 
+mod changes;
+mod evidence;
 mod fleet;
 mod timeline;
 
+use changes::changes;
+use evidence::evidence;
 pub use fleet::fleet;
 
 /// The look; in the page, so that it is one file.
 const STYLE: &str = include_str!("html/style.css");
-
-/// More changes than this are folded away.
-const UNFOLDED: usize = 40;
 
 /// Text of others as text of a page.
 pub(super) fn esc(text: &str) -> String {
@@ -511,179 +512,6 @@ fn runtime_cells<'a>(rows: impl Iterator<Item = &'a RuntimeRow>) -> String {
     }
     if output.is_empty() {
         output.push_str("<span class=\"none\"><span aria-hidden=\"true\">·</span><span class=\"aloud\">none</span></span>");
-    }
-    output
-}
-
-/// The values that changed, home by home, as a person reads a diff.
-fn changes(receipt: &Receipt) -> String {
-    let count: usize = receipt.homes.iter().map(|home| home.changes.len()).sum();
-    let open = if count <= UNFOLDED { " open" } else { "" };
-    let mut output = String::new();
-    for home in receipt
-        .homes
-        .iter()
-        .filter(|home| !home.changes.is_empty() || !home.files.is_empty())
-    {
-        let files: Vec<String> = home
-            .files
-            .iter()
-            .map(|file| {
-                let kept = if file.snapshot {
-                    "a copy of it before is kept"
-                } else {
-                    "no copy of it before"
-                };
-                format!("<code>{}</code> ({kept})", esc(&file.path))
-            })
-            .collect();
-        let values = match home.changes.len() {
-            1 => "1 value".to_owned(),
-            count => format!("{count} values"),
-        };
-        let planned = if home.done { "" } else { ", not done" };
-        let _ = write!(
-            output,
-            "<details{open}>\n<summary><b>{}</b> of {}: {values}{planned}</summary>\n",
-            esc(&home.profile),
-            esc(&home.user)
-        );
-        if !files.is_empty() {
-            let _ = writeln!(output, "<p class=\"files\">{}</p>", files.join(", "));
-        }
-        output.push_str("<ul class=\"diff\">\n");
-        for change in &home.changes {
-            let _ = write!(
-                output,
-                "<li><code class=\"key\">{}</code>",
-                masked(&change.path)
-            );
-            let value =
-                |value: &serde_json::Value| esc(&screen::json(&change.path, value).to_string());
-            if let Some(before) = &change.before {
-                let _ = write!(
-                    output,
-                    "<del><span aria-hidden=\"true\">−</span><span class=\"aloud\">was</span> <code>{}</code></del>",
-                    value(before)
-                );
-            }
-            if let Some(after) = &change.after {
-                let _ = write!(
-                    output,
-                    "<ins><span aria-hidden=\"true\">+</span><span class=\"aloud\">is</span> <code>{}</code></ins>",
-                    value(after)
-                );
-            }
-            let _ = writeln!(
-                output,
-                "<span class=\"step\">{}</span></li>",
-                esc(&change.step)
-            );
-        }
-        output.push_str("</ul>\n</details>\n");
-    }
-    if output.is_empty() {
-        output.push_str("<p>Nothing.</p>\n");
-    }
-    output
-}
-
-/// What each vantage said of each runtime, and how each source of evidence did.
-fn evidence(receipt: &Receipt) -> String {
-    let mut output = String::new();
-    for row in &receipt.runtimes {
-        let _ = write!(
-            output,
-            "<details>\n<summary>{} of {} {}</summary>\n",
-            esc(&runtime_name(row)),
-            esc(&row.user),
-            badge(runtime_tone(row), row.outcome.word())
-        );
-        let life = |life: &Option<super::Life>| {
-            life.as_ref().map_or_else(String::new, |life| {
-                format!(
-                    "pid {}, since {}",
-                    life.incarnation.pid,
-                    time(&life.started_at)
-                )
-            })
-        };
-        output.push_str(&facts(&[
-            ("Kept by", esc(&row.supervisor)),
-            (
-                "Mechanism",
-                esc(row.mechanism.as_deref().unwrap_or("no row matches")),
-            ),
-            ("Job", esc(row.job.as_deref().unwrap_or_default())),
-            ("Before", life(&row.before)),
-            ("After", life(&row.after)),
-        ]));
-        let mut grid = Grid::new(
-            "plain",
-            "What each vantage saw",
-            &["Vantage", "Asked as", "Saw"],
-        );
-        for seen in &row.evidence {
-            grid.row(
-                "",
-                &[
-                    esc(&seen.vantage),
-                    esc(&seen.principal),
-                    masked(&seen.observed),
-                ],
-            );
-        }
-        output.push_str(&grid.close());
-        output.push_str("</details>\n");
-    }
-    let mut grid = Grid::new(
-        "plain",
-        "Sources of evidence",
-        &["Source", "Asked as", "Answer", "Found"],
-    );
-    for row in &receipt.collectors {
-        let tone = match row.outcome.as_str() {
-            "ok" => Tone::Good,
-            "skipped" => Tone::Quiet,
-            _ => Tone::Bad,
-        };
-        grid.row(
-            "",
-            &[
-                esc(&row.name),
-                esc(&row.principal),
-                cell(tone, &row.outcome, &row.reason, None),
-                row.found.to_string(),
-            ],
-        );
-    }
-    output.push_str(&grid.close());
-    if !receipt.installs.is_empty() {
-        let mut grid = Grid::new(
-            "plain",
-            "Code",
-            &["Install", "Release", "Expects version", "Changed"],
-        );
-        for row in &receipt.installs {
-            grid.row(
-                "",
-                &[
-                    format!("<code>{}</code>", esc(&row.path.to_string_lossy())),
-                    esc(row.version.as_deref().unwrap_or("not known")),
-                    row.config_version
-                        .map_or_else(|| "not known".into(), |version| version.to_string()),
-                    row.changed_at.as_deref().map(time).unwrap_or_default(),
-                ],
-            );
-        }
-        output.push_str(&grid.close());
-    }
-    if !receipt.notes.is_empty() {
-        output.push_str("<h3>Notes</h3>\n<ul>\n");
-        for note in &receipt.notes {
-            let _ = writeln!(output, "<li>{}</li>", masked(note));
-        }
-        output.push_str("</ul>\n");
     }
     output
 }
