@@ -7,10 +7,10 @@ use super::look::{Look, look};
 use super::opening::{fill_runtimes, user_name};
 use super::{Session, debts, hook, opening};
 use crate::fleet::Collector;
-use crate::migrate::HomeOutcome;
+use crate::migrate::{Evaluation, HomeOutcome};
 use crate::plan::PlannedHome;
 use crate::plan::decide::RuntimeOutcome;
-use crate::receipt::{Receipt, RuntimeRow, rows};
+use crate::receipt::{FileRow, Receipt, RuntimeRow, rows};
 use crate::screen;
 use crate::verify::reconcile::{Outcome, Settled, reconcile};
 
@@ -91,7 +91,8 @@ fn settled_row(
     )
 }
 
-/// A home that was written must still hold what was written; one that appeared is a row, too.
+/// A home that was written must still hold what was written, one that was fine must be so; one that
+/// appeared is a row, too.
 fn settle_homes(session: &Session, receipt: &mut Receipt, second: &Look) {
     let now: BTreeMap<&str, &PlannedHome> = second
         .plan
@@ -99,22 +100,11 @@ fn settle_homes(session: &Session, receipt: &mut Receipt, second: &Look) {
         .iter()
         .map(|home| (home.home.id.as_str(), home))
         .collect();
-    for row in receipt
-        .homes
-        .iter_mut()
-        .filter(|row| row.done && row.outcome == HomeOutcome::Migrated)
-    {
-        let written = row
-            .files
-            .iter()
-            .map(|file| file.sha256_after.as_str())
-            .collect::<BTreeSet<_>>();
-        let holds = now
-            .get(row.id.as_str())
-            .and_then(|home| home.evaluation.config_sha256.as_deref());
-        if holds.is_none_or(|digest| !written.contains(digest)) {
+    for row in receipt.homes.iter_mut().filter(|row| row.done) {
+        let now = now.get(row.id.as_str()).map(|home| &home.evaluation);
+        if let Some(reason) = contradiction(row.outcome, &row.files, now) {
             row.outcome = HomeOutcome::Conflict;
-            row.reason = "changed by somebody else after it was written".into();
+            row.reason = reason;
             row.remedy = Some("look at what changed it, then run update again".into());
         }
     }
@@ -139,5 +129,70 @@ fn settle_homes(session: &Session, receipt: &mut Receipt, second: &Look) {
             format!("appeared; {}", row.reason)
         };
         receipt.homes.push(row);
+    }
+}
+
+/// Why what is seen of a home now contradicts its row, if it does; `files` are what was written.
+fn contradiction(
+    outcome: HomeOutcome,
+    files: &[FileRow],
+    now: Option<&Evaluation>,
+) -> Option<String> {
+    match outcome {
+        HomeOutcome::Migrated => {
+            let holds = now.and_then(|now| now.config_sha256.as_ref());
+            let is_written = |digest: &String| {
+                let mut files = files.iter();
+                files.any(|file| file.sha256_after == *digest)
+            };
+            (!holds.is_some_and(is_written))
+                .then(|| "changed by somebody else after it was written".into())
+        }
+        HomeOutcome::Current | HomeOutcome::Unconfigured => match now?.outcome {
+            HomeOutcome::Current | HomeOutcome::Unconfigured => None,
+            HomeOutcome::Migrated => Some("changed by somebody else: it is old now".into()),
+            now => Some(format!("changed by somebody else: it is {now} now")),
+        },
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn now(outcome: HomeOutcome, digest: &str) -> Evaluation {
+        let mut now = Evaluation::without_steps("home".into(), outcome, String::new());
+        now.config_sha256 = Some(digest.to_owned());
+        now
+    }
+
+    #[test]
+    fn a_home_is_what_its_row_says_only_while_the_fleet_shows_it() {
+        use HomeOutcome as O;
+        let files = [FileRow {
+            path: "config.yaml".into(),
+            sha256_before: None,
+            sha256_after: "written".into(),
+            snapshot: true,
+        }];
+        let cases = [
+            (O::Migrated, Some(now(O::Current, "written")), true),
+            (O::Migrated, Some(now(O::Current, "other")), false),
+            (O::Migrated, None, false),
+            (O::Current, Some(now(O::Current, "any")), true),
+            (O::Current, Some(now(O::Migrated, "any")), false),
+            (O::Current, Some(now(O::Invalid, "any")), false),
+            (O::Unconfigured, Some(now(O::Current, "any")), true),
+            (O::Unconfigured, Some(now(O::NewerThanCode, "any")), false),
+            // Who removed a home that needed nothing left nothing to do.
+            (O::Current, None, true),
+            // What is not fine already stays what it is.
+            (O::Invalid, Some(now(O::Current, "any")), true),
+        ];
+        for (outcome, now, holds) in cases {
+            let said = contradiction(outcome, &files, now.as_ref());
+            assert_eq!(said.is_none(), holds, "{outcome}: {said:?}");
+        }
     }
 }
