@@ -86,6 +86,17 @@ pub struct Original {
     own_name: OsString,
 }
 
+/// Whose a file is, and who may do what with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Ownership {
+    /// Permission bits.
+    pub mode: u32,
+    /// Its owner.
+    pub uid: u32,
+    /// Its group.
+    pub gid: u32,
+}
+
 /// A write that was made, and what it takes to undo it.
 #[derive(Debug)]
 pub struct Written {
@@ -347,6 +358,28 @@ impl Folder {
     /// # Errors
     /// When there is one by now, its folder is not there, or it cannot be written.
     pub fn create(&self, name: &Path, bytes: &[u8]) -> Result<Written, WriteError> {
+        self.create_for(name, bytes, None)
+    }
+
+    /// Creates a file that was there once, for whom it was.
+    ///
+    /// # Errors
+    /// As [`Folder::create`], and when it cannot be given to its owner.
+    pub fn restore(
+        &self,
+        name: &Path,
+        bytes: &[u8],
+        access: &Ownership,
+    ) -> Result<Written, WriteError> {
+        self.create_for(name, bytes, Some(access))
+    }
+
+    fn create_for(
+        &self,
+        name: &Path,
+        bytes: &[u8],
+        access: Option<&Ownership>,
+    ) -> Result<Written, WriteError> {
         let path = self.path.join(name);
         let parent = self
             .parent(name)
@@ -360,7 +393,10 @@ impl Folder {
         };
         let temporary = Temporary::create(holder.as_fd(), &path)?;
         temporary.fill(bytes)?;
-        temporary.belong_to_folder()?;
+        match access {
+            Some(access) => temporary.admit(access)?,
+            None => temporary.belong_to_folder()?,
+        }
         temporary.sync()?;
         temporary.take_free_name(&own_name)?;
         let after = self.written(name, holder.as_fd(), &own_name, None, bytes)?;
@@ -368,6 +404,37 @@ impl Folder {
             before: None,
             after,
         })
+    }
+
+    /// Removes what was read; what it was is in `original`, and [`Folder::bring_back`] undoes it.
+    ///
+    /// # Errors
+    /// When it is not the file any more that was read, its name is a link, or it cannot be removed.
+    pub fn remove(&self, original: &Original) -> Result<(), WriteError> {
+        let path = self.path.join(&original.name);
+        if original.target.is_some() {
+            let reason = "it is a link, and only what it leads to would go".to_owned();
+            return Err(WriteError::Refused { path, reason });
+        }
+        self.writable(original)?;
+        self.unchanged(original)?;
+        let holder = original.holder.as_fd();
+        rustix::fs::unlinkat(holder, &original.own_name, AtFlags::empty())
+            .and_then(|()| rustix::fs::fsync(holder))
+            .map_err(|errno| WriteError::from_system(&path, "remove", errno))
+    }
+
+    /// Makes a file that was removed again, as it was.
+    ///
+    /// # Errors
+    /// When there is one by now, or it cannot be written.
+    pub fn bring_back(&self, original: &Original) -> Result<(), WriteError> {
+        let path = self.path.join(&original.name);
+        let temporary = Temporary::create(original.holder.as_fd(), &path)?;
+        temporary.fill(&original.bytes)?;
+        temporary.resemble(original)?;
+        temporary.sync()?;
+        temporary.take_free_name(&original.own_name)
     }
 
     /// Makes a folder, and those above it that are missing, with the permissions of the folder that holds it.

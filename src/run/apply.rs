@@ -657,15 +657,14 @@ fn settle_homes(session: &Session, receipt: &mut Receipt, second: &Look) {
         .iter_mut()
         .filter(|row| row.done && row.outcome == HomeOutcome::Migrated)
     {
-        let written = row
+        let home = now.get(row.id.as_str());
+        let holds = home.and_then(|home| home.evaluation.config_sha256.as_ref());
+        // A rollback may have put back other files alone.
+        let config = row
             .files
             .iter()
-            .map(|file| file.sha256_after.as_str())
-            .collect::<BTreeSet<_>>();
-        let holds = now
-            .get(row.id.as_str())
-            .and_then(|home| home.evaluation.config_sha256.as_deref());
-        if holds.is_none_or(|digest| !written.contains(digest)) {
+            .find(|file| file.path == session.app.config.file);
+        if home.is_none() || config.is_some_and(|file| holds != file.sha256_after.as_ref()) {
             row.outcome = HomeOutcome::Conflict;
             row.reason = "changed by somebody else after it was written".into();
             row.remedy = Some("look at what changed it, then run update again".into());

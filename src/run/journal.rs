@@ -530,8 +530,11 @@ impl<'a> Journal<'a> {
             let digest = homes
                 .iter()
                 .find(|row| row.path == cell.root)
-                .and_then(|row| row.files.last())
-                .map(|file| file.sha256_after.clone());
+                .and_then(|row| {
+                    let config = &self.session.app.config.file;
+                    row.files.iter().find(|file| file.path == *config)
+                })
+                .and_then(|file| file.sha256_after.clone());
             moves.insert(cell.tenant_id.clone(), (path, digest));
         }
         moves

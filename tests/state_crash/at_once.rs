@@ -69,6 +69,25 @@ fn sixteen_identical_requests_make_one_run_and_all_get_its_receipt() {
     );
     assert_eq!(other.code(), Some(3), "{}", fleet.said());
     assert!(fleet.said().contains("conflict: request deploy-9"));
+    let other = fleet.run(
+        "apply",
+        &[("CRASH_REQUEST", "deploy-9"), ("CRASH_TO", "12")],
+    );
+    assert_eq!(other.code(), Some(3), "another target: {}", fleet.said());
+    // How a run is shown, and how long it waits, is not what is asked for.
+    let shown = fleet.run(
+        "apply",
+        &[
+            ("CRASH_REQUEST", "deploy-9"),
+            ("CRASH_COLOR", "always"),
+            ("CRASH_PATIENCE", "5s"),
+        ],
+    );
+    assert_eq!(shown.code(), Some(0), "{}", fleet.said());
+    let again = fs::read_dir(fleet.state().join("receipts"))
+        .expect("a folder")
+        .count();
+    assert_eq!(again, receipts, "none of these was a run");
 }
 
 #[test]

@@ -45,6 +45,7 @@ fn session(folder: &Path, count: usize) -> Session {
         ("CRASH_REQUEST", "--request-id"),
         ("CRASH_PATIENCE", "--lock-timeout"),
         ("CRASH_RESTART", "--restart"),
+        ("CRASH_COLOR", "--color"),
         ("CRASH_TO", "--to"),
     ] {
         if let Ok(value) = std::env::var(variable) {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-use crate::fleet::{CONFIG, Fleet};
+use crate::fleet::{CONFIG, Fleet, many};
 use crate::isolated::{isolated, skip};
 use crate::whole::whole_run;
 
@@ -25,6 +25,15 @@ impl Mounted {
             skip("it needs the right to mount");
         }
         done.then(|| Self(path.to_owned()))
+    }
+
+    /// Mounts it with other options.
+    fn again(&self, options: &str) {
+        let status = Command::new("mount")
+            .args(["-o", &format!("remount,{options}")])
+            .arg(&self.0)
+            .status();
+        assert!(status.expect("mount(8)").success());
     }
 }
 
@@ -145,4 +154,30 @@ fn a_read_only_state_folder_is_an_error_before_anything_is_changed() {
         (fleet.configs(), fleet.starts()),
         (vec![CONFIG.to_owned(); 3], vec![1, 1, 1])
     );
+}
+
+#[test]
+fn a_state_folder_that_became_read_only_changes_nothing_and_can_be_used_again() {
+    if !isolated() {
+        return;
+    }
+    let fleet = Fleet::without_runtimes(many(2).into_iter());
+    let Some(mounted) = Mounted::at(&fleet.state(), "size=8m,mode=0700") else {
+        return;
+    };
+    assert_eq!(fleet.run("apply", &[]).code(), Some(0), "{}", fleet.said());
+    let after = fleet.configs().remove(0);
+    let receipt = fleet.latest();
+    fleet.write_homes();
+    mounted.again("ro");
+    assert_eq!(fleet.run("apply", &[]).code(), Some(3), "{}", fleet.said());
+    let run = receipt["run_id"].as_str().expect("an id");
+    let back = fleet.run(&format!("rollback {run}"), &[("CRASH_TO", "12")]);
+    assert_eq!(back.code(), Some(3), "{}", fleet.said());
+    assert_eq!(
+        (fleet.configs(), fleet.latest()),
+        (vec![CONFIG.to_owned(); 2], receipt)
+    );
+    mounted.again("rw");
+    fleet.check_converges(&after, "writable again");
 }

@@ -97,11 +97,26 @@ impl Fleet {
             fs::write(path, text).expect("room");
         }
         fleet.expect_version(Catalog::load(&app, &[]).expect("whole").newest());
-        for home in &fleet.homes {
+        fleet.write_homes();
+        fleet
+    }
+
+    /// Gives every home the configuration that it starts from.
+    pub fn write_homes(&self) {
+        for home in &self.homes {
             fs::create_dir_all(home).expect("room");
             fs::write(home.join("config.yaml"), CONFIG).expect("room");
         }
-        fleet
+    }
+
+    /// The folder that holds all homes.
+    pub fn root(&self) -> PathBuf {
+        home(self.folder.path(), "")
+    }
+
+    /// Our state's database, opened as the program opens it.
+    pub fn store(&self) -> Store {
+        Store::open(&World::read().expect("proc"), &self.state()).expect("a database")
     }
 
     /// Makes the code expect a version.
@@ -239,6 +254,8 @@ impl Fleet {
         assert_eq!(self.latest()["debts"], serde_json::json!([]), "{why}");
         let status = self.run("verify", &[]);
         assert_eq!(status.code(), Some(0), "{why}: {}", self.said());
+        let open = self.store().open_jobs().expect("a database");
+        assert!(open.is_empty(), "{why}: work that nobody ends: {open:?}");
         let leftovers: Vec<PathBuf> = [self.state(), self.state().join("receipts")]
             .iter()
             .flat_map(|dir| fs::read_dir(dir).expect("a folder"))

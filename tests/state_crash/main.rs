@@ -9,9 +9,12 @@
 #![allow(clippy::exit, reason = "a child ends as a run ends")]
 
 mod at_once;
+mod cells;
 mod child;
 mod cost;
 mod disk;
+mod eio;
+mod failing;
 mod fleet;
 mod isolated;
 mod kill;

@@ -1,7 +1,11 @@
-//! What is kept of runs: deleted, changed, and written by a clock that was set back.
+//! What is kept of runs: deleted, changed, left behind by a kill, and written by a clock that was set back.
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
+
+use fleet_update::state::Store;
+use fleet_update::state::jobs::JobState;
 
 use crate::fleet::{Fleet, many};
 use crate::isolated::isolated;
@@ -84,4 +88,64 @@ fn a_changed_or_missing_receipt_is_noticed() {
         Some(3),
         "the newest was changed"
     );
+}
+
+#[test]
+fn a_tail_that_was_cut_off_the_chain_is_noticed_by_the_receipt_that_names_its_head() {
+    if !isolated() {
+        return;
+    }
+    let fleet = Fleet::without_runtimes(many(1).into_iter());
+    assert_eq!(fleet.run("apply", &[]).code(), Some(0), "{}", fleet.said());
+    // Later events may follow.
+    let later = fleet_update::state::audit::Event {
+        run: "later".into(),
+        tenant: fleet_update::state::audit::HOST.into(),
+        kind: "test".into(),
+        payload: serde_json::json!({}),
+    };
+    fleet.store().append("test", &[later]).expect("room");
+    assert_eq!(fleet.run("verify", &[]).code(), Some(0), "{}", fleet.said());
+    let raw = rusqlite::Connection::open(Store::path(&fleet.state())).expect("a database");
+    raw.execute(
+        "DELETE FROM audit WHERE seq > (SELECT max(seq) FROM audit) - 2",
+        [],
+    )
+    .expect("tampered");
+    assert_eq!(fleet.run("verify", &[]).code(), Some(3), "{}", fleet.said());
+}
+
+#[test]
+fn a_run_that_was_killed_leaves_jobs_that_the_next_one_takes_up_once_and_ends() {
+    if !isolated() {
+        return;
+    }
+    let fleet = Fleet::without_runtimes(many(2).into_iter());
+    let killed = fleet.run("apply", &[("FLEET_UPDATE_FAIL", "run.copy.committed")]);
+    assert_eq!(killed.signal(), Some(9));
+    let running = fleet.store().open_jobs().expect("a database");
+    assert_eq!(running.len(), 2);
+    assert!(
+        running
+            .iter()
+            .all(|job| job.state == JobState::Running && job.attempt == 0),
+        "{running:?}"
+    );
+    assert_eq!(fleet.run("apply", &[]).code(), Some(0), "{}", fleet.said());
+    for job in &running {
+        let now = fleet
+            .store()
+            .job(job.id)
+            .expect("a database")
+            .expect("kept");
+        assert_eq!((now.state, now.attempt), (JobState::Completed, 1));
+        // Whoever was killed cannot come back and say otherwise.
+        assert!(
+            fleet
+                .store()
+                .finish(job.id, job.attempt, JobState::Failed)
+                .is_err()
+        );
+    }
+    assert_eq!(fleet.store().open_jobs().expect("a database"), []);
 }

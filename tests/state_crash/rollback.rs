@@ -1,9 +1,15 @@
 //! Putting back what a run wrote over.
 
 use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
 
-use crate::fleet::{CONFIG, Fleet};
-use crate::isolated::isolated;
+use fleet_update::state::receipts::digest;
+use serde_json::Value;
+
+use crate::fleet::{CONFIG, Fleet, many};
+use crate::isolated::{isolated, skip};
 use crate::whole::whole_run;
 
 #[test]
@@ -71,4 +77,278 @@ fn a_rollback_puts_back_the_exact_bytes_restarts_what_serves_them_and_is_itself_
         Some(3)
     );
     assert_eq!(fleet.run("rollback ../receipts", &[]).code(), Some(3));
+}
+
+/// Writes into the pack of a run that it also made and removed files, as one does that a step of a later release
+/// makes do so: `left` is what it left of each, `was` what it had found.
+struct Recorded<'a> {
+    path: &'a str,
+    was: Option<(&'a str, u32, u32)>,
+    left: Option<&'a str>,
+}
+
+fn record(state: &Path, run: &str, home: &str, files: &[Recorded<'_>]) {
+    let pack = state.join("snapshots").join(run);
+    let index = pack.join("index.json");
+    let mut value: Value = serde_json::from_slice(&fs::read(&index).expect("there")).expect("JSON");
+    let mut data = fs::read(pack.join("data")).expect("there");
+    let like = value["entries"]
+        .as_array()
+        .expect("entries")
+        .iter()
+        .find(|entry| entry["home"] == home)
+        .expect("the home was written")
+        .clone();
+    for file in files {
+        let (bytes, mode, uid) = file.was.unwrap_or(("", 0, 0));
+        let mut entry = like.clone();
+        entry["path"] = file.path.into();
+        entry["offset"] = data.len().into();
+        entry["length"] = bytes.len().into();
+        entry["sha256"] = file.was.map(|_| digest(bytes.as_bytes())).into();
+        entry["sha256_after"] = file
+            .left
+            .map_or(String::new(), |left| digest(left.as_bytes()))
+            .into();
+        entry["mode"] = mode.into();
+        entry["uid"] = uid.into();
+        entry["gid"] = uid.into();
+        data.extend_from_slice(bytes.as_bytes());
+        value["entries"]
+            .as_array_mut()
+            .expect("entries")
+            .push(entry);
+    }
+    fs::write(pack.join("data"), data).expect("ours");
+    fs::write(index, serde_json::to_vec(&value).expect("JSON")).expect("ours");
+}
+
+#[test]
+fn a_file_that_the_run_made_goes_and_one_that_it_removed_comes_back_or_nothing_is_touched() {
+    if !isolated() {
+        return;
+    }
+    let fleet = Fleet::without_runtimes(many(1).into_iter());
+    assert_eq!(fleet.run("apply", &[]).code(), Some(0), "{}", fleet.said());
+    let after = fleet.configs();
+    let latest = fleet.latest();
+    let run = latest["run_id"].as_str().expect("an id");
+    let id = latest["homes"][0]["id"].as_str().expect("an id");
+    let home = &fleet.homes[0];
+    let (made, gone) = (home.join("made.txt"), home.join("gone.txt"));
+    fs::write(&made, "made\n").expect("room");
+    record(
+        &fleet.state(),
+        run,
+        id,
+        &[
+            Recorded {
+                path: "made.txt",
+                was: None,
+                left: Some("made\n"),
+            },
+            Recorded {
+                path: "gone.txt",
+                was: Some(("gone\n", 0o640, 0)),
+                left: None,
+            },
+        ],
+    );
+    let back = |run: &str, to: &str| fleet.run(&format!("rollback {run}"), &[("CRASH_TO", to)]);
+
+    // Whoever changed or made one of them since wins, and nothing of the home is touched.
+    for (path, theirs, then) in [(&made, "mine\n", Some("made\n")), (&gone, "mine\n", None)] {
+        fs::write(path, theirs).expect("ours");
+        assert_eq!(back(run, "12").code(), Some(1), "{}", fleet.said());
+        let row = fleet.latest()["homes"][0].clone();
+        assert_eq!(row["outcome"], "conflict", "{row}");
+        let reason = row["reason"].as_str().expect("text");
+        assert!(reason.ends_with(" was changed since"), "{reason}");
+        assert_eq!(row["files"], serde_json::json!([]));
+        assert_eq!(fleet.configs(), after);
+        assert_eq!(fs::read_to_string(path).expect("theirs"), theirs);
+        match then {
+            Some(text) => fs::write(path, text).expect("ours"),
+            None => fs::remove_file(path).expect("ours"),
+        }
+    }
+
+    assert_eq!(back(run, "12").code(), Some(0), "{}", fleet.said());
+    assert_eq!(fleet.configs(), [CONFIG]);
+    assert!(!made.exists());
+    assert_eq!(fs::read_to_string(&gone).expect("back"), "gone\n");
+    assert_eq!(fs::metadata(&gone).expect("back").mode() & 0o7777, 0o640);
+    let rollback = fleet.latest();
+    let file = |path: &str| {
+        let files = rollback["homes"][0]["files"].as_array().expect("files");
+        let row = files
+            .iter()
+            .find(|file| file["path"] == path)
+            .expect("a row");
+        (
+            row["sha256_before"].is_null(),
+            row["sha256_after"].is_null(),
+        )
+    };
+    assert_eq!(
+        (file("made.txt"), file("gone.txt")),
+        ((false, true), (true, false))
+    );
+
+    // It is a run like any other, and can itself be put back.
+    let other = rollback["run_id"].as_str().expect("an id");
+    assert_eq!(back(other, "50").code(), Some(0), "{}", fleet.said());
+    assert_eq!(fleet.configs(), after);
+    assert_eq!(fs::read_to_string(&made).expect("back"), "made\n");
+    assert!(!gone.exists());
+    assert_eq!(fleet.run("verify", &[]).code(), Some(0), "{}", fleet.said());
+}
+
+/// The program itself as root, with a user database of its own in which `bob` is uid 4242.
+struct Bob<'f> {
+    fleet: &'f Fleet,
+    home: PathBuf,
+}
+
+const BOB: u32 = 4242;
+
+impl<'f> Bob<'f> {
+    fn new(fleet: &'f Fleet) -> Self {
+        let folder = fleet.folder.path();
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).expect("ours");
+        let home = folder.join("bob");
+        let agent = home.join(".hermes");
+        fs::create_dir_all(&agent).expect("room");
+        fs::write(agent.join("config.yaml"), CONFIG).expect("room");
+        let mode = |path: &Path, mode| {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("ours");
+            chown(path, Some(BOB), Some(BOB)).expect("we are root");
+        };
+        mode(&home, 0o700);
+        mode(&agent, 0o700);
+        mode(&agent.join("config.yaml"), 0o640);
+        for (file, line) in [
+            (
+                "passwd",
+                format!("bob:x:{BOB}:{BOB}::{}:/bin/sh\n", home.display()),
+            ),
+            ("group", format!("bob:x:{BOB}:\n")),
+        ] {
+            let own = folder.join(file);
+            let text = fs::read_to_string(Path::new("/etc").join(file)).expect("there");
+            fs::write(&own, text + &line).expect("room");
+            // Seen by this test and its children alone: the mounts are ours.
+            let mounted = Command::new("mount")
+                .arg("--bind")
+                .args([own, Path::new("/etc").join(file)])
+                .status();
+            assert!(mounted.expect("mount(8)").success());
+        }
+        let run = Command::new("mount")
+            .args(["-t", "tmpfs", "tmpfs", "/run"])
+            .status();
+        assert!(run.expect("mount(8)").success());
+        Self { fleet, home: agent }
+    }
+
+    fn update(&self, words: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_update"))
+            .args(words)
+            .args(["--user", "bob", "--state-dir"])
+            .arg(self.fleet.state())
+            .env_clear()
+            .env("LANG", "C.UTF-8")
+            .stdin(Stdio::null())
+            .output()
+            .expect("the program")
+    }
+
+    /// Text, owner and mode of a file.
+    fn file(&self, name: &str) -> Option<(String, u32, u32)> {
+        let path = self.home.join(name);
+        let meta = fs::metadata(&path).ok()?;
+        let text = fs::read_to_string(&path).expect("there");
+        Some((text, meta.uid(), meta.mode() & 0o7777))
+    }
+}
+
+#[test]
+fn root_puts_back_the_files_of_another_user_as_that_user_with_owner_and_mode() {
+    if !rustix::process::geteuid().is_root() {
+        return skip("only root can act as another user");
+    }
+    if !isolated() {
+        return;
+    }
+    let fleet = Fleet::without_runtimes(std::iter::empty());
+    let bob = Bob::new(&fleet);
+    let said = |output: &Output| {
+        let (out, err) = (&output.stdout, &output.stderr);
+        format!(
+            "{}{}",
+            String::from_utf8_lossy(out),
+            String::from_utf8_lossy(err)
+        )
+    };
+    let applied = bob.update(&["apply", "--to", "50"]);
+    assert_eq!(applied.status.code(), Some(0), "{}", said(&applied));
+    let (after, uid, mode) = bob.file("config.yaml").expect("there");
+    assert_eq!((uid, mode), (BOB, 0o640));
+    assert_ne!(after, CONFIG);
+    let latest = fleet.latest();
+    let run = latest["run_id"].as_str().expect("an id");
+    let id = latest["homes"][0]["id"].as_str().expect("an id");
+    fs::write(bob.home.join("made.txt"), "made\n").expect("room");
+    chown(bob.home.join("made.txt"), Some(BOB), Some(BOB)).expect("we are root");
+    let gone = |uid| {
+        [
+            Recorded {
+                path: "made.txt",
+                was: None,
+                left: Some("made\n"),
+            },
+            Recorded {
+                path: "gone.txt",
+                was: Some(("gone\n", 0o604, uid)),
+                left: None,
+            },
+        ]
+    };
+    let whole =
+        fs::read(fleet.state().join("snapshots").join(run).join("index.json")).expect("there");
+
+    // A file of root's cannot come back as bob: nothing is touched.
+    record(&fleet.state(), run, id, &gone(0));
+    let refused = bob.update(&["rollback", run, "--to", "12"]);
+    assert_eq!(refused.status.code(), Some(1), "{}", said(&refused));
+    assert!(
+        said(&refused).contains("its owner cannot be kept"),
+        "{}",
+        said(&refused)
+    );
+    assert_eq!(bob.file("config.yaml"), Some((after, BOB, 0o640)));
+    assert!(bob.file("made.txt").is_some() && bob.file("gone.txt").is_none());
+
+    fs::write(
+        fleet.state().join("snapshots").join(run).join("index.json"),
+        whole,
+    )
+    .expect("ours");
+    record(&fleet.state(), run, id, &gone(BOB));
+    let back = bob.update(&["rollback", run, "--to", "12"]);
+    assert_eq!(back.status.code(), Some(0), "{}", said(&back));
+    assert!(
+        said(&back).contains("databases are never rolled back"),
+        "{}",
+        said(&back)
+    );
+    assert_eq!(
+        bob.file("config.yaml"),
+        Some((CONFIG.to_owned(), BOB, 0o640))
+    );
+    assert_eq!(
+        bob.file("gone.txt"),
+        Some(("gone\n".to_owned(), BOB, 0o604))
+    );
+    assert_eq!(bob.file("made.txt"), None);
 }
