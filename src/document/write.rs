@@ -344,6 +344,14 @@ impl Folder {
         // The window that remains is the one between two system calls.
         self.unchanged(original)?;
         temporary.take_name(&original.own_name)?;
+        if let Err(error) = temporary.sync_folder() {
+            return Err(self.take_back(original, bytes, error));
+        }
+        self.replaced(original, bytes)
+    }
+
+    /// The file that was just written in place of `original`.
+    fn replaced(&self, original: &Original, bytes: &[u8]) -> Result<Original, WriteError> {
         self.written(
             &original.name,
             original.holder.as_fd(),
@@ -351,6 +359,25 @@ impl Folder {
             original.target.clone(),
             bytes,
         )
+    }
+
+    /// Gives a file back what it held when its folder cannot be synced, and says why that was needed. What is whole on
+    /// the disk is never replaced by what is not: where the earlier bytes cannot be synced either, the new ones stay.
+    fn take_back(&self, original: &Original, bytes: &[u8], error: WriteError) -> WriteError {
+        let path = self.path.join(&original.name);
+        let back = || {
+            let now = self.replaced(original, bytes)?;
+            let temporary = Temporary::create(original.holder.as_fd(), &path)?;
+            temporary.fill(&original.bytes)?;
+            temporary.resemble(original)?;
+            temporary.sync()?;
+            self.unchanged(&now)?;
+            temporary.take_name(&original.own_name)
+        };
+        match back() {
+            Ok(()) => error,
+            Err(_) => error.that_stays(),
+        }
     }
 
     /// Creates a file that is not there, for its owner only.
@@ -420,8 +447,14 @@ impl Folder {
         self.unchanged(original)?;
         let holder = original.holder.as_fd();
         rustix::fs::unlinkat(holder, &original.own_name, AtFlags::empty())
-            .and_then(|()| rustix::fs::fsync(holder))
-            .map_err(|errno| WriteError::from_system(&path, "remove", errno))
+            .map_err(|errno| WriteError::from_system(&path, "remove", errno))?;
+        rustix::fs::fsync(holder).map_err(|errno| {
+            let error = WriteError::from_system(&path, "sync the folder of", errno);
+            match self.bring_back(original) {
+                Ok(()) => error,
+                Err(_) => error.that_stays(),
+            }
+        })
     }
 
     /// Makes a file that was removed again, as it was.

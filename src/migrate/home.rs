@@ -500,7 +500,9 @@ impl From<WriteError> for Failed {
         let outcome = match &error {
             WriteError::ReadOnly { .. } => HomeOutcome::ReadOnly,
             WriteError::Changed { .. } => HomeOutcome::Conflict,
-            WriteError::Refused { .. } | WriteError::Io { .. } => HomeOutcome::Failed,
+            WriteError::Refused { .. } | WriteError::Stays { .. } | WriteError::Io { .. } => {
+                HomeOutcome::Failed
+            }
         };
         Self {
             outcome,

@@ -616,10 +616,16 @@ pub fn close(session: &Session, first: &Look, outcomes: &[Outcome], receipt: &mu
             receipt.notes.push(note);
         }
     }
-    // What is still owed is what still lives.
+    // What is still owed is what still lives. A write that could not be made durable or undone is owed, too.
+    let holds = |debt: &Debt| {
+        second.plan.homes.iter().any(|home| {
+            home.home.path == debt.home
+                && home.evaluation.config_sha256.as_ref() == Some(&debt.sha256)
+        })
+    };
     receipt.debts.retain(|debt| {
         !session.scene.shows_runtimes()
-            || debt.written
+            || (debt.written || holds(debt))
                 && second.inventory.runtimes.iter().any(|runtime| {
                     runtime
                         .process

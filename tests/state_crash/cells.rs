@@ -109,13 +109,14 @@ fn a_cell_keeps_the_digest_of_the_configuration_that_a_run_left() {
     if !isolated() {
         return;
     }
-    let fleet = Fleet::without_runtimes([String::new()].into_iter());
+    let fleet = Fleet::without_runtimes(many(1).into_iter());
+    let root = &fleet.homes[0];
     fleet
         .store()
-        .create_cell("acme", "main", &fleet.root(), None, None)
+        .create_cell("acme", "main", root, None, None)
         .expect("new");
     assert_eq!(fleet.run("apply", &[]).code(), Some(0), "{}", fleet.said());
-    let config = fs::read(fleet.root().join("config.yaml")).expect("there");
+    let config = fs::read(root.join("config.yaml")).expect("there");
     let cell = fleet.store().cell("acme").expect("there");
     assert_eq!(
         cell.config_digest,

@@ -146,12 +146,17 @@ impl<'f> Temporary<'f> {
             .map_err(self.system("replace"))?;
         self.is_named.set(true);
         fail_point("home-file.renamed");
+        Ok(())
+    }
+
+    /// Makes the name that it took durable.
+    pub(super) fn sync_folder(&self) -> Result<(), WriteError> {
         rustix::fs::fsync(self.folder).map_err(self.system("sync the folder of"))?;
         fail_point("home-file.durable");
         Ok(())
     }
 
-    /// Takes a name that nothing has.
+    /// Takes a name that nothing has, for good or not at all.
     pub(super) fn take_free_name(&self, name: &OsStr) -> Result<(), WriteError> {
         let taken = match rustix::fs::renameat_with(
             self.folder,
@@ -171,7 +176,12 @@ impl<'f> Temporary<'f> {
                 path: self.path.to_owned(),
             }),
             found => found
-                .and_then(|()| rustix::fs::fsync(self.folder))
+                .and_then(|()| {
+                    rustix::fs::fsync(self.folder).inspect_err(|_| {
+                        // Nothing more can be done about a failure here, and the caller is told of one.
+                        let _ = rustix::fs::unlinkat(self.folder, name, AtFlags::empty());
+                    })
+                })
                 .map_err(self.system("create")),
         }
     }
