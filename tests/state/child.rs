@@ -59,9 +59,11 @@ fn child() {
         "claim-stage" => {
             let subjects: Vec<String> = (0..20).map(|number| format!("home-{number}")).collect();
             let subjects: Vec<&str> = subjects.iter().map(String::as_str).collect();
-            let claim =
-                |transaction: &_| jobs::claim_stage(transaction, "migrate", &subjects, &worker);
-            let taken = store.change("test", claim).expect("a database");
+            let taken = store
+                .change("test", |transaction| {
+                    jobs::claim_stage(transaction, "migrate", &subjects, &worker)
+                })
+                .expect("a database");
             let ids: Vec<String> = taken.iter().map(|job| job.id.to_string()).collect();
             ids.join(" ")
         }

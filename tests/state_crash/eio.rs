@@ -47,13 +47,10 @@ fn faults(counts: &BTreeMap<Call, usize>) -> Vec<Fault> {
             faults.extend((1..=count).flat_map(ways));
             continue;
         }
-        let [first_for_good, first_once] = ways(1);
-        let [middle_for_good, middle_once] = ways(count / 2 + 1);
-        let [last_for_good, _] = ways(count);
-        faults.extend([first_for_good, middle_once, last_for_good]);
-        if count < 8 {
-            faults.extend([first_once, middle_for_good]);
-        }
+        let [first, _] = ways(1);
+        let [_, middle] = ways(count / 2 + 1);
+        let [last, _] = ways(count);
+        faults.extend([first, middle, last]);
     }
     faults
 }
@@ -111,11 +108,9 @@ fn check_end(fleet: &Fleet, place: Place, code: Option<i32>, after: &str, why: &
     let configs = fleet.configs();
     let is_done = |config: &String| config == after;
     match code {
-        // What failed was of no consequence: something old that stays, or a copy that SQLite makes again.
-        Some(0) => assert!(
-            place == Place::State && configs.iter().all(is_done),
-            "{why}: {said}"
-        ),
+        // What failed was of no consequence: something old that stays, a copy that SQLite makes again, a page that the
+        // kernel reads again.
+        Some(0) => assert!(configs.iter().all(is_done), "{why}: {said}"),
         Some(1) => {
             let latest = fleet.latest();
             assert_eq!(latest["verdict"]["outcome"], "not-clean", "{why}: {said}");
