@@ -424,7 +424,7 @@ enum Write<'w> {
 
 /// A change that was made, as it is undone.
 enum Done<'w> {
-    Written(Written),
+    Written(Box<Written>),
     Removed(&'w Original),
 }
 
@@ -447,10 +447,12 @@ impl<'w> Write<'w> {
 
     fn perform(self, folder: &Folder) -> std::result::Result<Option<Done<'w>>, WriteError> {
         Ok(match self {
-            Self::Replace(original, bytes) => folder.replace(original, bytes)?.map(Done::Written),
-            Self::Create(name, bytes, access) => {
-                Some(Done::Written(folder.restore(name, bytes, access)?))
-            }
+            Self::Replace(original, bytes) => folder
+                .replace(original, bytes)?
+                .map(|written| Done::Written(Box::new(written))),
+            Self::Create(name, bytes, access) => Some(Done::Written(Box::new(
+                folder.restore(name, bytes, access)?,
+            ))),
             Self::Remove(original) => {
                 folder.remove(original)?;
                 Some(Done::Removed(original))

@@ -670,7 +670,14 @@ fn settle_homes(session: &Session, receipt: &mut Receipt, second: &Look) {
             .files
             .iter()
             .find(|file| file.path == session.app.config.file);
-        if home.is_none() || config.is_some_and(|file| holds != file.sha256_after.as_ref()) {
+        if let Some(home) = home
+            && holds.is_none()
+            && home.evaluation.outcome == HomeOutcome::Invalid
+        {
+            row.outcome = HomeOutcome::Invalid;
+            row.reason = screen::text(&format!("written, and now: {}", home.evaluation.reason));
+            row.remedy = Some("look at what the reason names, then run update again".into());
+        } else if home.is_none() || config.is_some_and(|file| holds != file.sha256_after.as_ref()) {
             row.outcome = HomeOutcome::Conflict;
             row.reason = "changed by somebody else after it was written".into();
             row.remedy = Some("look at what changed it, then run update again".into());

@@ -264,6 +264,7 @@ fn copy(run: &Run<'_>, homes: &[Chosen<'_>], receipt: &mut Receipt) -> Result<()
         .state
         .start_pack(&session.world, run.journal.run(), run.lock)?;
     let mut copied = BTreeSet::new();
+    let mut done = BTreeSet::new();
     let mut problems = BTreeMap::new();
     for (uid, homes) in owners {
         let target = |home: &&Chosen<'_>| target(session, home);
@@ -284,16 +285,23 @@ fn copy(run: &Run<'_>, homes: &[Chosen<'_>], receipt: &mut Receipt) -> Result<()
                 return Ok(());
             };
             let found = |entry: &Entry| fetched.files.iter().find(|file| file.path == entry.path);
-            let changed = home.entries.iter().find(|entry| {
-                let now = found(entry).map(|file| crate::migrate::sha256(&file.bytes));
-                now.as_deref() != entry.left()
-            });
+            let now = |entry: &Entry| found(entry).map(|file| crate::migrate::sha256(&file.bytes));
+            // A rollback that was killed put back some of them already.
+            let is_back = |entry: &Entry| now(entry) == entry.sha256;
+            let changed = home
+                .entries
+                .iter()
+                .find(|entry| !is_back(entry) && now(entry).as_deref() != entry.left());
             let reason = changed.map(|entry| {
                 let path = screen::text(&entry.path);
                 format!("{path} was changed since")
             });
             if let Some(reason) = fetched.error.clone().or(reason) {
                 problems.insert(fetched.id, reason);
+                return Ok(());
+            }
+            if home.entries.iter().all(|entry| is_back(entry)) {
+                done.insert(fetched.id);
                 return Ok(());
             }
             let scope = run.journal.scope(&home.planned.home);
@@ -327,7 +335,10 @@ fn copy(run: &Run<'_>, homes: &[Chosen<'_>], receipt: &mut Receipt) -> Result<()
     }
     pack.finish()?;
     for row in receipt.homes.iter_mut().filter(|row| !row.done) {
-        if copied.contains(&row.id) {
+        if done.contains(&row.id) {
+            migrate::settle(row, HomeOutcome::Current, "put back before");
+            row.remedy = None;
+        } else if copied.contains(&row.id) {
             row.files.iter_mut().for_each(|file| file.snapshot = true);
         } else {
             let reason = problems

@@ -2,10 +2,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
-use std::time::{Duration, Instant};
+use std::process::Command;
 
-use crate::fleet::{CONFIG, Fleet, many};
+use crate::fleet::{CONFIG, Fleet, go_on, many, wait_until_stopped};
 use crate::isolated::{isolated, skip};
 use crate::whole::whole_run;
 
@@ -76,9 +75,7 @@ fn a_disk_that_fills_up_at_any_stage_leaves_whole_files_and_a_run_that_says_so()
         let ballast = fleet.state().join("ballast");
         if stopped {
             fill(&ballast);
-            let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).expect("a pid"))
-                .expect("a pid");
-            rustix::process::kill_process(pid, rustix::process::Signal::CONT).expect("ours");
+            go_on(&child);
         }
         let status = child.wait().expect("ours");
         assert!(stopped, "{point} was not reached: {}", fleet.said());
@@ -118,26 +115,6 @@ fn fill(path: &Path) {
     while failures < 64 {
         failures += usize::from(file.write_all(&[0; 4096]).is_err());
     }
-}
-
-fn wait_until_stopped(child: &mut Child) -> bool {
-    let stat = format!("/proc/{}/stat", child.id());
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while Instant::now() < deadline {
-        if child.try_wait().expect("ours").is_some() {
-            return false;
-        }
-        let text = fs::read_to_string(&stat).unwrap_or_default();
-        if text
-            .rsplit(')')
-            .next()
-            .is_some_and(|rest| rest.trim_start().starts_with('T'))
-        {
-            return true;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    false
 }
 
 #[test]

@@ -120,10 +120,14 @@ fn check_end(fleet: &Fleet, place: Place, code: Option<i32>, after: &str, why: &
                 .flatten()
                 .zip(&configs)
             {
-                let says_done = row["outcome"] == "migrated"
-                    || row["reason"]
-                        .as_str()
-                        .is_some_and(|reason| reason.ends_with("what was written stays"));
+                // A row lists the files that were written, and those alone.
+                let has_files = row["files"]
+                    .as_array()
+                    .is_some_and(|files| !files.is_empty());
+                let stays = row["reason"]
+                    .as_str()
+                    .is_some_and(|reason| reason.ends_with("what was written stays"));
+                let says_done = has_files || stays;
                 assert_eq!(says_done, is_done(config), "{why}: {row} {said}");
             }
         }

@@ -372,3 +372,31 @@ pub fn many(count: usize) -> Vec<String> {
         .map(|number| format!("profiles/p{number:04}"))
         .collect()
 }
+
+/// Whether a child stops at its fail point before it ends.
+pub fn wait_until_stopped(child: &mut Child) -> bool {
+    let stat = format!("/proc/{}/stat", child.id());
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while Instant::now() < deadline {
+        if child.try_wait().expect("ours").is_some() {
+            return false;
+        }
+        let text = fs::read_to_string(&stat).unwrap_or_default();
+        if text
+            .rsplit(')')
+            .next()
+            .is_some_and(|rest| rest.trim_start().starts_with('T'))
+        {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    false
+}
+
+/// Lets a child that was stopped go on.
+pub fn go_on(child: &Child) {
+    let pid = i32::try_from(child.id()).expect("a pid");
+    let pid = rustix::process::Pid::from_raw(pid).expect("a pid");
+    rustix::process::kill_process(pid, rustix::process::Signal::CONT).expect("ours");
+}

@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use fleet_update::state::receipts::digest;
 use serde_json::Value;
 
-use crate::fleet::{CONFIG, Fleet, many};
+use crate::fleet::{CONFIG, Fleet, go_on, many, wait_until_stopped};
 use crate::isolated::{isolated, skip};
 use crate::whole::whole_run;
 
@@ -204,6 +205,57 @@ fn a_file_that_the_run_made_goes_and_one_that_it_removed_comes_back_or_nothing_i
     assert_eq!(fleet.run("verify", &[]).code(), Some(0), "{}", fleet.said());
 }
 
+#[test]
+fn a_rollback_waits_for_the_lock_of_runs_like_any_other() {
+    if !isolated() {
+        return;
+    }
+    let fleet = Fleet::without_runtimes(many(1).into_iter());
+    assert_eq!(fleet.run("apply", &[]).code(), Some(0), "{}", fleet.said());
+    let run = fleet.latest()["run_id"].as_str().expect("an id").to_owned();
+    let vars = [
+        ("FLEET_UPDATE_FAIL", "run.planned"),
+        ("FLEET_UPDATE_FAIL_BY", "stop"),
+    ];
+    let mut other = fleet.spawn("apply", &vars);
+    assert!(wait_until_stopped(&mut other), "{}", fleet.said());
+    let vars = [("CRASH_TO", "12"), ("CRASH_PATIENCE", "0s")];
+    let busy = fleet.run(&format!("rollback {run}"), &vars);
+    go_on(&other);
+    assert_eq!(busy.code(), Some(75), "{}", fleet.said());
+    assert_eq!(other.wait().expect("ours").code(), Some(0));
+}
+
+#[test]
+fn a_rollback_that_was_killed_is_finished_by_the_next_one_and_restarts_what_it_owed() {
+    if !isolated() {
+        return;
+    }
+    let fleet = Fleet::new();
+    assert_eq!(fleet.run("apply", &[]).code(), Some(0), "{}", fleet.said());
+    let run = fleet.latest()["run_id"].as_str().expect("an id").to_owned();
+    let after = fleet.configs().remove(0);
+    fleet.expect_version(12);
+    let task = format!("rollback {run}");
+    let killed = fleet.run(&task, &[("FLEET_UPDATE_FAIL", "home-file.renamed#2")]);
+    assert_eq!(killed.signal(), Some(9), "{}", fleet.said());
+    fleet.check_whole(&after, "killed");
+    let back = fleet
+        .configs()
+        .iter()
+        .filter(|text| *text == CONFIG)
+        .count();
+    assert!(back >= 2, "two were put back: {back}");
+    assert_eq!(fleet.run(&task, &[]).code(), Some(0), "{}", fleet.said());
+    assert_eq!(fleet.configs(), [CONFIG; 3]);
+    assert_eq!(fleet.starts(), [3, 3, 3], "{}", fleet.said());
+    // Once more there is nothing to do.
+    assert_eq!(fleet.run(&task, &[]).code(), Some(0), "{}", fleet.said());
+    assert_eq!(fleet.starts(), [3, 3, 3], "{}", fleet.said());
+    assert_eq!(fleet.store().open_jobs().expect("a database"), []);
+    assert_eq!(fleet.run("verify", &[]).code(), Some(0), "{}", fleet.said());
+}
+
 /// The program itself as root, with a user database of its own in which `bob` is uid 4242.
 struct Bob<'f> {
     fleet: &'f Fleet,
@@ -218,15 +270,21 @@ impl<'f> Bob<'f> {
         fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).expect("ours");
         let home = folder.join("bob");
         let agent = home.join(".hermes");
-        fs::create_dir_all(&agent).expect("room");
-        fs::write(agent.join("config.yaml"), CONFIG).expect("room");
+        let profiles = agent.join("profiles");
+        let work = profiles.join("work");
+        fs::create_dir_all(&work).expect("room");
         let mode = |path: &Path, mode| {
             fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("ours");
             chown(path, Some(BOB), Some(BOB)).expect("we are root");
         };
         mode(&home, 0o700);
-        mode(&agent, 0o700);
-        mode(&agent.join("config.yaml"), 0o640);
+        for folder in [&agent, &profiles, &work] {
+            mode(folder, 0o700);
+        }
+        for config in [agent.join("config.yaml"), work.join("config.yaml")] {
+            fs::write(&config, CONFIG).expect("room");
+            mode(&config, 0o640);
+        }
         for (file, line) in [
             (
                 "passwd",
@@ -297,7 +355,34 @@ fn root_puts_back_the_files_of_another_user_as_that_user_with_owner_and_mode() {
     assert_ne!(after, CONFIG);
     let latest = fleet.latest();
     let run = latest["run_id"].as_str().expect("an id");
-    let id = latest["homes"][0]["id"].as_str().expect("an id");
+    let homes = latest["homes"].as_array().expect("rows");
+    let root = homes
+        .iter()
+        .find(|row| {
+            row["path"]
+                .as_str()
+                .is_some_and(|path| Path::new(path) == bob.home)
+        })
+        .expect("a row");
+    let id = root["id"].as_str().expect("an id");
+    let before = Some((CONFIG.to_owned(), BOB, 0o640));
+
+    // One home alone, by its path.
+    let work = bob.home.join("profiles/work");
+    let work = work.to_str().expect("a path");
+    let one = bob.update(&["rollback", run, "--to", "12", "--home", work]);
+    assert_eq!(one.status.code(), Some(0), "{}", said(&one));
+    assert_eq!(bob.file("profiles/work/config.yaml"), before);
+    let root_home = bob.file("config.yaml").expect("there");
+    assert_eq!(root_home.0, after);
+    let none = bob.update(&["rollback", run, "--to", "12", "--home", "/etc"]);
+    assert_eq!(none.status.code(), Some(3), "{}", said(&none));
+    assert!(
+        said(&none).contains("wrote nothing there"),
+        "{}",
+        said(&none)
+    );
+
     fs::write(bob.home.join("made.txt"), "made\n").expect("room");
     chown(bob.home.join("made.txt"), Some(BOB), Some(BOB)).expect("we are root");
     let gone = |uid| {
@@ -342,10 +427,8 @@ fn root_puts_back_the_files_of_another_user_as_that_user_with_owner_and_mode() {
         "{}",
         said(&back)
     );
-    assert_eq!(
-        bob.file("config.yaml"),
-        Some((CONFIG.to_owned(), BOB, 0o640))
-    );
+    assert_eq!(bob.file("config.yaml"), before);
+    assert_eq!(bob.file("profiles/work/config.yaml"), before);
     assert_eq!(
         bob.file("gone.txt"),
         Some(("gone\n".to_owned(), BOB, 0o604))

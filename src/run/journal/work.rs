@@ -10,7 +10,7 @@ use crate::plan::decide::Step;
 use crate::receipt::{HomeRow, Receipt};
 use crate::state::audit::HOST;
 use crate::state::cells::{Cell, CellState};
-use crate::state::jobs::{JobState, Work};
+use crate::state::jobs::{Job, JobState, Work};
 use crate::state::scope::Scope;
 
 impl Journal<'_> {
@@ -41,6 +41,10 @@ impl Journal<'_> {
 
     /// What earlier runs left open and the live fleet shows to be done, or to be nobody's any more.
     pub(super) fn settled(&self, look: &Look, receipt: &Receipt) -> Vec<(i64, i64, JobState)> {
+        // A run that may change nothing judges nothing either.
+        if look.plan.homes.is_empty() && look.plan.runtimes.is_empty() {
+            return Vec::new();
+        }
         let open: BTreeSet<(String, String)> = self
             .work(look, receipt)
             .into_iter()
@@ -49,9 +53,13 @@ impl Journal<'_> {
         let sees_all = self.session.only_homes.is_empty()
             && self.session.only_profiles.is_empty()
             && self.session.everybody;
+        let shows_runtimes = self.session.scene.shows_runtimes();
+        // Who sees a home sees all that serves it.
+        let sees = |job: &Job| sees_all || self.scopes.values().any(|scope| *scope == job.scope);
         let jobs = self.store.open_jobs().unwrap_or_default();
         jobs.into_iter()
             .filter(|job| job.state == JobState::Queued)
+            .filter(|job| shows_runtimes || job.stage != RESTART)
             .filter(|job| !open.contains(&(job.stage.clone(), job.subject.clone())))
             .filter_map(|job| {
                 let is_clean = match job.stage.as_str() {
@@ -70,7 +78,7 @@ impl Journal<'_> {
                 match is_clean {
                     Some(true) => Some((job.id, job.attempt, JobState::Completed)),
                     Some(false) => Some((job.id, job.attempt, JobState::Failed)),
-                    None if sees_all => Some((job.id, job.attempt, JobState::Cancelled)),
+                    None if sees(&job) => Some((job.id, job.attempt, JobState::Cancelled)),
                     None => None,
                 }
             })
