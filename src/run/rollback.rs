@@ -189,6 +189,10 @@ fn owe(session: &Session, look: &Look, homes: &[Chosen<'_>], receipt: &mut Recei
             else {
                 continue;
             };
+            // What holds it already was put back before: who did that owed it, and whoever started since has it.
+            if home.planned.evaluation.config_sha256.as_ref() == Some(&sha256) {
+                continue;
+            }
             let path = &home.planned.home.path;
             receipt
                 .debts
