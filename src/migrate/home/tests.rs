@@ -169,7 +169,7 @@ fn a_failure_before_the_configuration_puts_the_others_back() {
     let originals = view.originals.into_inner();
     let writes = after
         .iter()
-        .map(|(path, bytes)| (&originals[path], bytes.clone()))
+        .map(|(path, bytes)| Write::Replace(&originals[path], bytes))
         .collect();
     let failed = write_all(&app(), &view.folder, writes).unwrap_err();
     assert_eq!(failed.outcome, HomeOutcome::Conflict, "{}", failed.reason);
@@ -351,7 +351,7 @@ fn plugins_are_found_through_links_inside_the_tree() {
 #[test]
 fn a_made_file_goes_and_a_removed_one_comes_back_and_a_failure_undoes_both() {
     let scratch = Scratch::new();
-    let home = scratch.home("a", &[("config.yaml", OLD), ("made", "made"), ("z/x", "x")]);
+    let home = scratch.home("a", &[("config.yaml", OLD), ("made", "made")]);
     let access = Ownership {
         mode: 0o640,
         uid: scratch.world.account.uid,
