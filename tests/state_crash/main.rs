@@ -4,9 +4,13 @@
 //! Runs the real pipeline as a process of its own on synthetic homes with stand-in runtimes. Short by
 //! default; `UPDATE_LONG=1` kills at every point and at 500 random moments. Needs the feature `failpoints`.
 
-#![allow(clippy::disallowed_methods, reason = "tests build what they need")]
-#![allow(clippy::print_stdout, reason = "counts are part of the result")]
-#![allow(clippy::exit, reason = "a child ends as a run ends")]
+#![allow(
+    clippy::expect_used,
+    clippy::print_stdout,
+    clippy::exit,
+    clippy::disallowed_methods,
+    reason = "tests build what they need, say their counts and fail by panicking; a child ends as a run ends"
+)]
 
 mod at_once;
 mod cells;
