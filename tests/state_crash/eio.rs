@@ -9,7 +9,7 @@ use signal_hook::consts::SIGBUS;
 
 use crate::failing::{Call, Disk, Fault};
 use crate::fleet::{CONFIG, Fleet, many};
-use crate::isolated::{is_long, isolated, say, skip};
+use crate::isolated::{is_long, isolated, skip};
 
 /// Which files lie on the disk that fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,7 +99,7 @@ fn try_every_fault(place: Place) {
         }
         fleet.check_converges(&after, &why);
     }
-    say(&format!("{place:?}: {} faults: {ends:?}", faults.len()));
+    println!("= {place:?}: {} faults: {ends:?}", faults.len());
 }
 
 /// How a run may end on a disk that fails.

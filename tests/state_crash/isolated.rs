@@ -47,7 +47,7 @@ pub fn isolate(name: &str, vars: &[(&str, &str)]) {
 }
 
 /// Says something on the terminal past the harness's capture.
-pub fn say(text: &str) {
+fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
