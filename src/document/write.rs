@@ -86,6 +86,17 @@ pub struct Original {
     own_name: OsString,
 }
 
+/// Whose a file is, and who may do what with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Ownership {
+    /// Permission bits.
+    pub mode: u32,
+    /// Its owner.
+    pub uid: u32,
+    /// Its group.
+    pub gid: u32,
+}
+
 /// A write that was made, and what it takes to undo it.
 #[derive(Debug)]
 pub struct Written {
@@ -333,6 +344,14 @@ impl Folder {
         // The window that remains is the one between two system calls.
         self.unchanged(original)?;
         temporary.take_name(&original.own_name)?;
+        if let Err(error) = temporary.sync_folder() {
+            return Err(self.take_back(original, bytes, error));
+        }
+        self.replaced(original, bytes)
+    }
+
+    /// The file that was just written in place of `original`.
+    fn replaced(&self, original: &Original, bytes: &[u8]) -> Result<Original, WriteError> {
         self.written(
             &original.name,
             original.holder.as_fd(),
@@ -342,11 +361,52 @@ impl Folder {
         )
     }
 
+    /// Gives a file back what it held when its folder cannot be synced, and says why that was needed. What is whole on
+    /// the disk is never replaced by what is not: where the earlier bytes cannot be synced either, the new ones stay.
+    fn take_back(&self, original: &Original, bytes: &[u8], error: WriteError) -> WriteError {
+        let path = self.path.join(&original.name);
+        let back = || {
+            let now = self.replaced(original, bytes)?;
+            let temporary = Temporary::create(original.holder.as_fd(), &path)?;
+            temporary.fill(&original.bytes)?;
+            temporary.resemble(original)?;
+            temporary.sync()?;
+            self.unchanged(&now)?;
+            temporary.take_name(&original.own_name)
+        };
+        match back() {
+            Ok(()) => error,
+            Err(_) => error.that_stays(),
+        }
+    }
+
     /// Creates a file that is not there, for its owner only.
     ///
     /// # Errors
     /// When there is one by now, its folder is not there, or it cannot be written.
     pub fn create(&self, name: &Path, bytes: &[u8]) -> Result<Written, WriteError> {
+        self.create_for(name, bytes, None)
+    }
+
+    /// Creates a file that was there once, for whom it was.
+    ///
+    /// # Errors
+    /// As [`Folder::create`], and when it cannot be given to its owner.
+    pub fn restore(
+        &self,
+        name: &Path,
+        bytes: &[u8],
+        access: &Ownership,
+    ) -> Result<Written, WriteError> {
+        self.create_for(name, bytes, Some(access))
+    }
+
+    fn create_for(
+        &self,
+        name: &Path,
+        bytes: &[u8],
+        access: Option<&Ownership>,
+    ) -> Result<Written, WriteError> {
         let path = self.path.join(name);
         let parent = self
             .parent(name)
@@ -360,7 +420,10 @@ impl Folder {
         };
         let temporary = Temporary::create(holder.as_fd(), &path)?;
         temporary.fill(bytes)?;
-        temporary.belong_to_folder()?;
+        match access {
+            Some(access) => temporary.admit(access)?,
+            None => temporary.belong_to_folder()?,
+        }
         temporary.sync()?;
         temporary.take_free_name(&own_name)?;
         let after = self.written(name, holder.as_fd(), &own_name, None, bytes)?;
@@ -368,6 +431,43 @@ impl Folder {
             before: None,
             after,
         })
+    }
+
+    /// Removes what was read; what it was is in `original`, and [`Folder::bring_back`] undoes it.
+    ///
+    /// # Errors
+    /// When it is not the file any more that was read, its name is a link, or it cannot be removed.
+    pub fn remove(&self, original: &Original) -> Result<(), WriteError> {
+        let path = self.path.join(&original.name);
+        if original.target.is_some() {
+            let reason = "it is a link, and only what it leads to would go".to_owned();
+            return Err(WriteError::Refused { path, reason });
+        }
+        self.writable(original)?;
+        self.unchanged(original)?;
+        let holder = original.holder.as_fd();
+        rustix::fs::unlinkat(holder, &original.own_name, AtFlags::empty())
+            .map_err(|errno| WriteError::from_system(&path, "remove", errno))?;
+        rustix::fs::fsync(holder).map_err(|errno| {
+            let error = WriteError::from_system(&path, "sync the folder of", errno);
+            match self.bring_back(original) {
+                Ok(()) => error,
+                Err(_) => error.that_stays(),
+            }
+        })
+    }
+
+    /// Makes a file that was removed again, as it was.
+    ///
+    /// # Errors
+    /// When there is one by now, or it cannot be written.
+    pub fn bring_back(&self, original: &Original) -> Result<(), WriteError> {
+        let path = self.path.join(&original.name);
+        let temporary = Temporary::create(original.holder.as_fd(), &path)?;
+        temporary.fill(&original.bytes)?;
+        temporary.resemble(original)?;
+        temporary.sync()?;
+        temporary.take_free_name(&original.own_name)
     }
 
     /// Makes a folder, and those above it that are missing, with the permissions of the folder that holds it.

@@ -22,7 +22,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::{Catalog, Evaluation, FileChange, HomeOutcome, evaluate};
 use crate::app::App;
 use crate::document::MAX_BYTES;
-use crate::document::write::{Folder, Original, WriteError, Written};
+use crate::document::write::{Folder, Original, Ownership, WriteError, Written};
 use crate::error::{Error, Kind, Result};
 use crate::helper::Task;
 use crate::world::World;
@@ -139,11 +139,26 @@ pub struct Restore {
 pub struct RestoreFile {
     /// Relative to the home.
     pub path: String,
-    /// The bytes that it shall have.
-    #[serde(with = "hexadecimal")]
-    pub bytes: Vec<u8>,
-    /// SHA-256 that it must have now.
-    pub sha256_now: String,
+    /// What it was.
+    pub was: Was,
+    /// SHA-256 that it must have now; `None` if it must not be there.
+    pub sha256_now: Option<String>,
+}
+
+/// What a file was before a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Was {
+    /// It was not there.
+    Absent,
+    /// It held these bytes.
+    Present {
+        /// The bytes.
+        #[serde(with = "hexadecimal")]
+        bytes: Vec<u8>,
+        /// Whose it was: what a file that is there has by now stays.
+        access: Ownership,
+    },
 }
 
 /// What became of putting a home back.
@@ -344,16 +359,13 @@ fn commit(
     for dir in &now.dirs {
         home.folder.make_dir(Path::new(dir))?;
     }
-    let files = after
-        .into_iter()
-        .map(|(path, bytes)| (originals.get(&path), path, bytes));
     let mut writes = Vec::new();
-    for (original, path, bytes) in files {
-        let original = original.ok_or_else(|| Failed {
+    for (path, bytes) in &after {
+        let original = originals.get(path).ok_or_else(|| Failed {
             outcome: HomeOutcome::Failed,
             reason: format!("{path} was never read"),
         })?;
-        writes.push((original, bytes));
+        writes.push(Write::Replace(original, bytes));
     }
     write_all(app, &home.folder, writes)
 }
@@ -368,51 +380,116 @@ fn restore(
         reason,
     };
     let home = open(target).map_err(conflict)?;
-    let mut originals = Vec::new();
+    let mut found = Vec::new();
     for file in files {
         let original = home
             .folder
             .read(Path::new(&file.path), MAX_BYTES)
-            .map_err(|error| conflict(error.to_string()))?
-            .ok_or_else(|| conflict(format!("{} is not there any more", file.path)))?;
-        // What was put back already needs nothing; anything else is somebody's own change.
-        if original.digest() != file.sha256_now && original.bytes != file.bytes {
-            return Err(conflict(format!("{} was changed since", file.path)));
-        }
-        originals.push(original);
+            .map_err(|error| conflict(error.to_string()))?;
+        found.push((original, file));
     }
-    let writes = originals.iter().zip(files);
-    let writes = writes.map(|(original, file)| (original, file.bytes.clone()));
-    write_all(app, &home.folder, writes.collect())
+    let mut writes = Vec::new();
+    for (original, file) in &found {
+        let is_as_written = original.as_ref().map(Original::digest) == file.sha256_now;
+        let write = match (original, &file.was) {
+            // What was put back already needs nothing; anything else is somebody's own change.
+            (None, Was::Absent) => continue,
+            (Some(original), Was::Present { bytes, .. }) if original.bytes == *bytes => continue,
+            (None, Was::Present { .. }) if !is_as_written => {
+                return Err(conflict(format!("{} is not there any more", file.path)));
+            }
+            _ if !is_as_written => {
+                return Err(conflict(format!("{} was changed since", file.path)));
+            }
+            (Some(original), Was::Absent) => Write::Remove(original),
+            (Some(original), Was::Present { bytes, .. }) => Write::Replace(original, bytes),
+            (None, Was::Present { bytes, access }) => {
+                Write::Create(Path::new(&file.path), bytes, access)
+            }
+        };
+        writes.push(write);
+    }
+    write_all(app, &home.folder, writes)
 }
 
-/// Replaces files, the configuration last; a failure puts back what was replaced.
+/// One change of a home.
+enum Write<'w> {
+    /// A file gets other bytes.
+    Replace(&'w Original, &'w [u8]),
+    /// A file that is not there is made.
+    Create(&'w Path, &'w [u8], &'w Ownership),
+    /// A file goes.
+    Remove(&'w Original),
+}
+
+/// A change that was made, as it is undone.
+enum Done<'w> {
+    Written(Box<Written>),
+    Removed(&'w Original),
+}
+
+impl<'w> Write<'w> {
+    fn name(&self) -> &Path {
+        match self {
+            Self::Replace(original, _) | Self::Remove(original) => &original.name,
+            Self::Create(name, ..) => name,
+        }
+    }
+
+    /// Whether it could be done, found out without writing.
+    fn check(&self, folder: &Folder) -> std::result::Result<(), WriteError> {
+        match self {
+            Self::Replace(original, bytes) if *bytes == original.bytes => Ok(()),
+            Self::Replace(original, _) | Self::Remove(original) => folder.writable(original),
+            Self::Create(name, ..) => folder.creatable(name),
+        }
+    }
+
+    fn perform(self, folder: &Folder) -> std::result::Result<Option<Done<'w>>, WriteError> {
+        Ok(match self {
+            Self::Replace(original, bytes) => folder
+                .replace(original, bytes)?
+                .map(|written| Done::Written(Box::new(written))),
+            Self::Create(name, bytes, access) => Some(Done::Written(Box::new(
+                folder.restore(name, bytes, access)?,
+            ))),
+            Self::Remove(original) => {
+                folder.remove(original)?;
+                Some(Done::Removed(original))
+            }
+        })
+    }
+}
+
+/// Makes changes, that of the configuration last; a failure undoes those that were made.
 fn write_all(
     app: &App,
     folder: &Folder,
-    mut writes: Vec<(&Original, Vec<u8>)>,
+    mut writes: Vec<Write<'_>>,
 ) -> std::result::Result<(), Failed> {
-    writes.sort_by_key(|(original, _)| original.name == Path::new(&app.config.file));
+    writes.sort_by_key(|write| write.name() == Path::new(&app.config.file));
     // Nothing is touched if one of them cannot be.
-    for (original, bytes) in &writes {
-        if *bytes != original.bytes {
-            folder.writable(original)?;
-        }
+    for write in &writes {
+        write.check(folder)?;
     }
-    let mut written: Vec<Written> = Vec::new();
-    for (original, bytes) in writes {
-        match folder.replace(original, &bytes) {
-            Ok(done) => written.extend(done),
-            Err(error) => return Err(put_back(folder, &written, error)),
+    let mut made = Vec::new();
+    for write in writes {
+        match write.perform(folder) {
+            Ok(done) => made.extend(done),
+            Err(error) => return Err(put_back(folder, &made, error)),
         }
     }
     Ok(())
 }
 
-fn put_back(folder: &Folder, written: &[Written], error: WriteError) -> Failed {
+fn put_back(folder: &Folder, made: &[Done<'_>], error: WriteError) -> Failed {
     let mut failed = Failed::from(error);
-    for done in written.iter().rev() {
-        if let Err(error) = folder.undo(done) {
+    for done in made.iter().rev() {
+        let undone = match done {
+            Done::Written(written) => folder.undo(written),
+            Done::Removed(original) => folder.bring_back(original),
+        };
+        if let Err(error) = undone {
             failed.outcome = HomeOutcome::Failed;
             failed.reason = format!("{}; and what was written stays: {error}", failed.reason);
         }
@@ -425,7 +502,9 @@ impl From<WriteError> for Failed {
         let outcome = match &error {
             WriteError::ReadOnly { .. } => HomeOutcome::ReadOnly,
             WriteError::Changed { .. } => HomeOutcome::Conflict,
-            WriteError::Refused { .. } | WriteError::Io { .. } => HomeOutcome::Failed,
+            WriteError::Refused { .. } | WriteError::Stays { .. } | WriteError::Io { .. } => {
+                HomeOutcome::Failed
+            }
         };
         Self {
             outcome,

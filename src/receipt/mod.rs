@@ -174,8 +174,8 @@ pub struct FileRow {
     pub path: String,
     /// SHA-256 of what it was; absent if it was not there.
     pub sha256_before: Option<String>,
-    /// SHA-256 of what it is.
-    pub sha256_after: String,
+    /// SHA-256 of what it is; absent if it is not there any more.
+    pub sha256_after: Option<String>,
     /// Whether a verified copy of what it was is kept under this run's id.
     pub snapshot: bool,
 }

@@ -89,7 +89,7 @@ pub fn home(planned: &PlannedHome, user: &str) -> HomeRow {
             .map(|file| FileRow {
                 path: file.path.clone(),
                 sha256_before: file.sha256_before.clone(),
-                sha256_after: file.sha256_after.clone(),
+                sha256_after: Some(file.sha256_after.clone()),
                 snapshot: false,
             })
             .collect(),

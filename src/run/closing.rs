@@ -10,7 +10,7 @@ use crate::fleet::Collector;
 use crate::migrate::{Evaluation, HomeOutcome};
 use crate::plan::PlannedHome;
 use crate::plan::decide::RuntimeOutcome;
-use crate::receipt::{FileRow, Receipt, RuntimeRow, rows};
+use crate::receipt::{Debt, FileRow, Receipt, RuntimeRow, rows};
 use crate::screen;
 use crate::verify::reconcile::{Outcome, Settled, reconcile};
 
@@ -63,10 +63,16 @@ pub fn close(session: &Session, first: &Look, outcomes: &[Outcome], receipt: &mu
             receipt.notes.push(note);
         }
     }
-    // What is still owed is what still lives.
+    // What is still owed is what still lives. A write that could not be made durable or undone is owed, too.
+    let holds = |debt: &Debt| {
+        second.plan.homes.iter().any(|home| {
+            home.home.path == debt.home
+                && home.evaluation.config_sha256.as_ref() == Some(&debt.sha256)
+        })
+    };
     receipt.debts.retain(|debt| {
         !session.scene.shows_runtimes()
-            || debt.written
+            || (debt.written || holds(debt))
                 && second.inventory.runtimes.iter().any(|runtime| {
                     runtime
                         .process
@@ -102,9 +108,12 @@ fn settle_homes(session: &Session, receipt: &mut Receipt, second: &Look) {
         .collect();
     for row in receipt.homes.iter_mut().filter(|row| row.done) {
         let now = now.get(row.id.as_str()).map(|home| &home.evaluation);
-        if let Some(reason) = contradiction(row.outcome, &row.files, now) {
-            row.outcome = HomeOutcome::Conflict;
-            row.reason = reason;
+        // A rollback may have put back other files alone.
+        let mut files = row.files.iter();
+        let config = files.find(|file| file.path == session.app.config.file);
+        if let Some((outcome, reason)) = contradiction(row.outcome, config, now) {
+            row.outcome = outcome;
+            row.reason = screen::text(&reason);
             row.remedy = Some("look at what changed it, then run update again".into());
         }
     }
@@ -132,27 +141,36 @@ fn settle_homes(session: &Session, receipt: &mut Receipt, second: &Look) {
     }
 }
 
-/// Why what is seen of a home now contradicts its row, if it does; `files` are what was written.
+/// What a home is instead, if what is seen of it now contradicts its row, and why; `config` is what was
+/// written of its configuration.
 fn contradiction(
     outcome: HomeOutcome,
-    files: &[FileRow],
+    config: Option<&FileRow>,
     now: Option<&Evaluation>,
-) -> Option<String> {
-    match outcome {
-        HomeOutcome::Migrated => {
-            let holds = now.and_then(|now| now.config_sha256.as_ref());
-            let is_written = |digest: &String| {
-                let mut files = files.iter();
-                files.any(|file| file.sha256_after == *digest)
-            };
-            (!holds.is_some_and(is_written))
-                .then(|| "changed by somebody else after it was written".into())
+) -> Option<(HomeOutcome, String)> {
+    match (outcome, now) {
+        (HomeOutcome::Migrated, Some(now))
+            if now.config_sha256.is_none() && now.outcome == HomeOutcome::Invalid =>
+        {
+            let reason = format!("written, and now: {}", now.reason);
+            Some((HomeOutcome::Invalid, reason))
         }
-        HomeOutcome::Current | HomeOutcome::Unconfigured => match now?.outcome {
-            HomeOutcome::Current | HomeOutcome::Unconfigured => None,
-            HomeOutcome::Migrated => Some("changed by somebody else: it is old now".into()),
-            now => Some(format!("changed by somebody else: it is {now} now")),
-        },
+        (HomeOutcome::Migrated, now) => {
+            let holds = now.is_some_and(|now| {
+                config.is_none_or(|file| now.config_sha256 == file.sha256_after)
+            });
+            let reason = "changed by somebody else after it was written";
+            (!holds).then(|| (HomeOutcome::Conflict, reason.into()))
+        }
+        (HomeOutcome::Current | HomeOutcome::Unconfigured, Some(now)) => {
+            let state = match now.outcome {
+                HomeOutcome::Current | HomeOutcome::Unconfigured => return None,
+                HomeOutcome::Migrated => "old".to_owned(),
+                outcome => outcome.to_string(),
+            };
+            let reason = format!("changed by somebody else: it is {state} now");
+            Some((HomeOutcome::Conflict, reason))
+        }
         _ => None,
     }
 }
@@ -170,29 +188,42 @@ mod tests {
     #[test]
     fn a_home_is_what_its_row_says_only_while_the_fleet_shows_it() {
         use HomeOutcome as O;
-        let files = [FileRow {
+        let written = FileRow {
             path: "config.yaml".into(),
             sha256_before: None,
-            sha256_after: "written".into(),
+            sha256_after: Some("written".into()),
             snapshot: true,
-        }];
+        };
+        let mut unreadable = now(O::Invalid, "");
+        unreadable.config_sha256 = None;
         let cases = [
-            (O::Migrated, Some(now(O::Current, "written")), true),
-            (O::Migrated, Some(now(O::Current, "other")), false),
-            (O::Migrated, None, false),
-            (O::Current, Some(now(O::Current, "any")), true),
-            (O::Current, Some(now(O::Migrated, "any")), false),
-            (O::Current, Some(now(O::Invalid, "any")), false),
-            (O::Unconfigured, Some(now(O::Current, "any")), true),
-            (O::Unconfigured, Some(now(O::NewerThanCode, "any")), false),
+            (O::Migrated, Some(now(O::Current, "written")), None),
+            (
+                O::Migrated,
+                Some(now(O::Current, "other")),
+                Some(O::Conflict),
+            ),
+            (O::Migrated, Some(unreadable), Some(O::Invalid)),
+            (O::Migrated, None, Some(O::Conflict)),
+            (O::Current, Some(now(O::Current, "any")), None),
+            (O::Current, Some(now(O::Migrated, "any")), Some(O::Conflict)),
+            (O::Current, Some(now(O::Invalid, "any")), Some(O::Conflict)),
+            (O::Unconfigured, Some(now(O::Current, "any")), None),
+            (
+                O::Unconfigured,
+                Some(now(O::NewerThanCode, "any")),
+                Some(O::Conflict),
+            ),
             // Who removed a home that needed nothing left nothing to do.
-            (O::Current, None, true),
+            (O::Current, None, None),
             // What is not fine already stays what it is.
-            (O::Invalid, Some(now(O::Current, "any")), true),
+            (O::Invalid, Some(now(O::Current, "any")), None),
         ];
-        for (outcome, now, holds) in cases {
-            let said = contradiction(outcome, &files, now.as_ref());
-            assert_eq!(said.is_none(), holds, "{outcome}: {said:?}");
+        for (outcome, now, expected) in cases {
+            let found = contradiction(outcome, Some(&written), now.as_ref());
+            assert_eq!(found.map(|found| found.0), expected, "{outcome}: {now:?}");
         }
+        let other = now(O::Current, "other");
+        assert_eq!(contradiction(O::Migrated, None, Some(&other)), None);
     }
 }

@@ -51,7 +51,7 @@ pub struct Entry {
     pub length: u64,
     /// SHA-256 of them; `None` where there was no such file.
     pub sha256: Option<String>,
-    /// SHA-256 of what the run was about to write in its place.
+    /// SHA-256 of what the run was about to write in its place; empty where it was about to remove it.
     #[serde(default)]
     pub sha256_after: String,
     /// Permission bits.
@@ -83,7 +83,7 @@ pub struct Copied<'a> {
     pub path: &'a str,
     /// What it holds; `None` where there is no such file yet.
     pub bytes: Option<&'a [u8]>,
-    /// SHA-256 of what will be written in its place.
+    /// SHA-256 of what will be written in its place; empty where it will be removed.
     pub sha256_after: &'a str,
     /// Permission bits.
     pub mode: u32,
@@ -98,6 +98,14 @@ pub struct Pack {
     data: BufWriter<File>,
     written: u64,
     entries: Vec<Entry>,
+}
+
+impl Entry {
+    /// SHA-256 of what the run left; `None` where it removed the file.
+    #[must_use]
+    pub fn left(&self) -> Option<&str> {
+        Some(self.sha256_after.as_str()).filter(|digest| !digest.is_empty())
+    }
 }
 
 impl State {
