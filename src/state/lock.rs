@@ -295,17 +295,44 @@ fn lock_home(home: &Path, deadline: Instant) -> Result<File, String> {
         .custom_flags((OFlags::DIRECTORY | OFlags::NONBLOCK).bits().cast_signed())
         .open(home)
         .map_err(|error| error.to_string())?;
+    let start = Instant::now();
     loop {
         match rustix::fs::flock(&dir, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(dir),
             Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.to_string()),
         }
+        // Whoever may read a folder may lock it (flock(2)): only its owner's lock and root's count.
+        if is_held_by_strangers(&dir, start.elapsed() > ORPHAN_GRACE) {
+            return Ok(dir);
+        }
         if Instant::now() >= deadline {
             return Err("another run holds it".into());
         }
         std::thread::sleep(LOOK_EVERY);
     }
+}
+
+/// Whether somebody holds the lock of a folder who neither owns it nor is root, and nobody else does.
+/// A run that holds one lives: with `late`, a holder that is gone and left its descriptor to a child is a
+/// stranger as well. What cannot be known is no stranger.
+fn is_held_by_strangers(dir: &File, late: bool) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let (Ok(meta), Ok(locks)) = (dir.metadata(), procfs::flocks()) else {
+        return false;
+    };
+    // By inode alone: a layered file system hides the device. One holder too many changes nothing.
+    let mut holders = locks
+        .iter()
+        .filter(|lock| lock.inode == meta.ino())
+        .peekable();
+    let hides_others = !matches!(procfs::real_uid(1), Ok(Some(_)));
+    holders.peek().is_some()
+        && holders.all(|lock| match procfs::real_uid(lock.pid) {
+            Ok(Some(uid)) => uid != 0 && uid != meta.uid(),
+            Ok(None) => late && !hides_others,
+            Err(_) => false,
+        })
 }
 
 #[cfg(test)]
