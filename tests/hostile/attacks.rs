@@ -195,7 +195,7 @@ fn what_stands_in_a_hostile_home_changes_nothing_but_its_own_rows() {
     let Some(machine) = Machine::boot() else {
         return;
     };
-    let gateway = machine.fleet.wait_until_running(machine.gateway).pid;
+    let gateway = machine.fleet.wait_until_running(machine.gateways[0]).pid;
     let users: Vec<(Mal, &Attack)> = ATTACKS
         .iter()
         .enumerate()
@@ -218,7 +218,7 @@ fn what_stands_in_a_hostile_home_changes_nothing_but_its_own_rows() {
     let before = machine.before();
     let start = Instant::now();
     let outcome = machine.run(&[]);
-    let breaches = machine.breaches(&before, &outcome, true);
+    let breaches = machine.breaches(&before, &outcome);
     let receipt = outcome.receipt();
     let mut table = Vec::new();
     let mut wrong = breaches;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -30,10 +30,10 @@ pub struct Mal {
 
 /// The machine.
 pub struct Machine {
-    /// With ann's one gateway at work.
+    /// With two of ann's gateways at work.
     pub fleet: Fleet,
-    /// The honest gateway.
-    pub gateway: Gateway,
+    /// The honest gateways.
+    pub gateways: [Gateway; 2],
     loops: Mutex<Vec<Child>>,
     next_uid: Mutex<u32>,
 }
@@ -50,14 +50,14 @@ pub struct Before {
 impl Machine {
     /// Boots it; `None` where that cannot be, which is said.
     pub fn boot() -> Option<Self> {
-        let plan = [(ANN, "work"), (ANN, "ops"), (BOB, "default"), (BOB, "lab")]
+        let plan = [(ANN, "ops"), (BOB, "default"), (BOB, "lab")]
             .into_iter()
             .fold(Plan::default(), |plan, (user, profile)| {
                 plan.asleep(Gateway::of(user, profile))
             });
         let machine = Self {
             fleet: plan.boot()?,
-            gateway: Gateway::of(ANN, "default"),
+            gateways: ["default", "work"].map(|profile| Gateway::of(ANN, profile)),
             loops: Mutex::default(),
             next_uid: Mutex::new(3001),
         };
@@ -172,7 +172,7 @@ impl Machine {
     }
 
     /// What must hold after any run among hostile users, as a list of breaches.
-    pub fn breaches(&self, before: &Before, outcome: &Outcome, is_restarted: bool) -> Vec<String> {
+    pub fn breaches(&self, before: &Before, outcome: &Outcome) -> Vec<String> {
         wait_until_gone(&self.fleet);
         let mut found = Vec::new();
         for (root, tree) in &before.trees {
@@ -234,17 +234,14 @@ impl Machine {
                 found.push(format!("rows of {home}: {rows:?}"));
             }
         }
-        let row = receipt
-            .rows("runtimes")
-            .iter()
-            .find(|row| row["unit"] == self.gateway.unit().as_str() && row["uid"] == 2001);
-        let expected = if is_restarted {
-            "restarted"
-        } else {
-            "unaccounted"
-        };
-        if is_restarted && row.is_none_or(|row| row["outcome"] != expected) {
-            found.push(format!("the honest gateway: {row:?}"));
+        for gateway in self.gateways {
+            let row = receipt
+                .rows("runtimes")
+                .iter()
+                .find(|row| row["unit"] == gateway.unit().as_str() && row["uid"] == gateway.uid);
+            if row.is_none_or(|row| row["outcome"] != "restarted") {
+                found.push(format!("the honest {}: {row:?}", gateway.unit()));
+            }
         }
         found
     }
@@ -317,9 +314,4 @@ pub fn show(title: &str, rows: &[(String, String)], since: Instant) {
         text += &format!("  {name:<44} {found}\n");
     }
     crate::support::say(&text);
-}
-
-/// A command on this machine that must succeed.
-pub fn must(command: &mut Command) {
-    assert!(command.status().unwrap().success(), "{command:?}");
 }

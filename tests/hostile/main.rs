@@ -20,6 +20,8 @@ mod support;
 
 mod attacks;
 mod machine;
+mod managers;
+mod races;
 
 use support::fleet::EXPECTED;
 
