@@ -311,7 +311,8 @@ fn walk(real: &Path, shown: &str, tree: &mut Tree) {
 pub fn show(title: &str, rows: &[(String, String)], since: Instant) {
     let mut text = format!("\n{title} ({:.1} s)\n", since.elapsed().as_secs_f64());
     for (name, found) in rows {
-        text += &format!("  {name:<44} {found}\n");
+        let found: String = found.chars().take(300).collect();
+        text += &format!("  {name:<44} {}\n", found.escape_debug());
     }
     crate::support::say(&text);
 }

@@ -19,6 +19,8 @@
 mod support;
 
 mod attacks;
+mod canaries;
+mod helpers;
 mod machine;
 mod managers;
 mod races;

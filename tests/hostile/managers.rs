@@ -111,7 +111,7 @@ const PROCESSES: &[(&str, &str)] = &[
     ("HERMES_HOME of root", "HERMES_HOME=/root"),
     (
         "loader and interpreter variables",
-        "LD_PRELOAD=$H/evil.so PYTHONPATH=$H/evil PYTHONHOME=/etc HERMES_HOME=/etc",
+        "LD_PRELOAD=$H/evil.so PYTHONPATH=$H/evil HERMES_HOME=/etc",
     ),
     (
         "home and profile with escapes and dots",
@@ -191,7 +191,9 @@ fn what_lies_hangs_or_fails_of_one_user_changes_nothing_but_its_own_rows() {
             })
             .map(|row| row["reason"].to_string())
             .collect();
-        let home = homes.first().map_or("none", |row| row["outcome"].as_str().unwrap_or("?"));
+        let home = homes
+            .first()
+            .map_or("none", |row| row["outcome"].as_str().unwrap_or("?"));
         table.push((
             name.clone(),
             format!("home {home}; {} {}", runtimes.join(" "), sources.join(" ")),
@@ -205,6 +207,18 @@ fn what_lies_hangs_or_fails_of_one_user_changes_nothing_but_its_own_rows() {
     }
     if outcome.status != Some(1) || outcome.took > Duration::from_secs(150) {
         wrong.push(format!("{outcome}"));
+    }
+    // What is proved of the honest ones is worth something only if the failing one failed.
+    let canary = receipt
+        .rows("runtimes")
+        .iter()
+        .find(|row| row["uid"] == 1500);
+    if canary.is_none_or(|row| !matches!(row["outcome"].as_str(), Some("failed" | "down"))) {
+        let said = machine.sh(
+            "cat /home/able/.config/systemd/user/*.service; ls -la /home/able; \
+            systemctl --user -M able@ status hermes-gateway 2>&1 | head -40 || :",
+        );
+        wrong.push(format!("the failing gateway: {canary:?} {said}"));
     }
     machine.end_loops();
     assert!(wrong.is_empty(), "{}\n{outcome}", wrong.join("\n"));
@@ -225,7 +239,9 @@ fn hung_manager(machine: &Machine) -> (Mal, String) {
 /// A user whose units name the homes of others.
 fn lying_units(machine: &Machine) -> (Mal, String) {
     let mal = machine.mal("units");
-    machine.sh(&format!("H=/home/units\n{OWN_INSTALL}\nchown -hR units: $H"));
+    machine.sh(&format!(
+        "H=/home/units\n{OWN_INSTALL}\nchown -hR units: $H"
+    ));
     linger(machine, &mal);
     for (name, home) in [
         ("hermes-gateway", "/root"),
@@ -245,7 +261,9 @@ fn lying_units(machine: &Machine) -> (Mal, String) {
         machine.sh("chown -hR units: /home/units/.config");
         machine.fleet.sandbox.sh(
             Some("units"),
-            &format!("systemctl --user daemon-reload; systemctl --user enable --now {name}.service"),
+            &format!(
+                "systemctl --user daemon-reload; systemctl --user enable --now {name}.service"
+            ),
         );
     }
     (mal, "units name homes of root and of others".into())
@@ -259,9 +277,12 @@ fn failing_canary(machine: &Machine) -> (Mal, String) {
     };
     machine.sh("useradd -m -u 1500 able && cp -a /home/bob/.hermes /home/able/ &&
         mkdir -p /home/able/.config/systemd/user && rm -rf /home/able/.hermes/profiles &&
-        sed -e s,/home/bob,/home/able,g -e 's,^ExecStart=,ExecStartPre=/usr/bin/test ! -e /home/able/ran\\nExecStart=,' \
+        sed s,/home/bob,/home/able,g \
             /home/bob/.config/systemd/user/hermes-gateway.service \
-            >/home/able/.config/systemd/user/hermes-gateway.service && chown -R able: /home/able");
+            >/home/able/.config/systemd/user/hermes-gateway.service &&
+        mkdir /home/able/.config/systemd/user/hermes-gateway.service.d &&
+        printf '[Service]\\nExecStartPre=/usr/bin/test ! -e /home/able/ran\\n' \
+            >/home/able/.config/systemd/user/hermes-gateway.service.d/50-test.conf && chown -R able: /home/able");
     linger(machine, &mal);
     machine.fleet.sandbox.sh(
         Some("able"),
@@ -289,4 +310,3 @@ fn linger(machine: &Machine, mal: &Mal) {
 fn leak(name: &str) -> &'static str {
     Box::leak(name.to_owned().into_boxed_str())
 }
-
