@@ -51,6 +51,11 @@ impl Canaries {
         }
     }
 
+    /// A token that can be the name of a file.
+    fn name(&self) -> String {
+        format!("ghp_VaLkYr{0:03}abcdefghijklmnop0valkyr{0:03}", self.next())
+    }
+
     /// An address with a password.
     fn address(&self) -> String {
         let n = self.next();
@@ -284,7 +289,7 @@ fn start(machine: &Machine, canaries: &Canaries) {
             if n % 2 == 0 {
                 ".hermes".to_owned()
             } else {
-                canaries.token().replace(' ', "/")
+                canaries.name()
             },
             canaries.token().replace(' ', ""),
             canaries.address(),

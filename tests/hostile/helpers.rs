@@ -34,7 +34,11 @@ fn look(machine: &Machine) -> Option<Seen> {
         .flatten()
         .filter_map(|entry| {
             let target = std::fs::read_link(entry.path()).ok()?;
-            Some(format!("{} {}", entry.file_name().display(), target.display()))
+            Some(format!(
+                "{} {}",
+                entry.file_name().display(),
+                target.display()
+            ))
         })
         .collect();
     fds.sort();
@@ -47,7 +51,12 @@ fn look(machine: &Machine) -> Option<Seen> {
         pid: found.pid,
     };
     // It holds both locks now, and nothing that it needed for taking them.
-    (seen.fds.iter().filter(|fd| fd.contains("/home/vic/")).count() == VICTIM_HOMES.len()
+    (seen
+        .fds
+        .iter()
+        .filter(|fd| fd.contains("/home/vic/"))
+        .count()
+        == VICTIM_HOMES.len()
         && seen.fds.len() < 8)
         .then_some(seen)
 }
@@ -66,10 +75,13 @@ fn a_helper_has_its_user_s_ids_an_exact_environment_limits_and_no_descriptor_of_
         )
         .start();
     let seen = wait_for("a helper holds the locks", Duration::from_secs(60), || {
-        assert!(!running.ended(), "no helper was seen");
         look(&machine)
+            .map(Some)
+            .or_else(|| running.ended().then_some(None))
     });
-    let receipt = running.finish().expect(0);
+    let outcome = running.finish();
+    let seen = seen.unwrap_or_else(|| panic!("no helper was seen: {outcome}"));
+    let receipt = outcome.expect(0);
     assert_eq!(receipt.home("/home/vic/.hermes")["outcome"], "migrated");
 
     let field = |name: &str| {
@@ -117,7 +129,10 @@ fn a_helper_has_its_user_s_ids_an_exact_environment_limits_and_no_descriptor_of_
         };
         assert!(is_own, "{fd} of {:?}", seen.fds);
     }
-    say(&format!("  a helper's descriptors: {}", seen.fds.join(", ")));
+    say(&format!(
+        "  a helper's descriptors: {}",
+        seen.fds.join(", ")
+    ));
 }
 
 #[test]
@@ -131,7 +146,9 @@ fn runs_of_root_leave_nothing_of_root_s_in_a_home_and_nothing_in_a_temporary_fol
     let rounds = if long() { 100 } else { 5 };
     for _ in 0..rounds {
         machine.before();
-        machine.sh("chown vic:crew /home/vic/.hermes/config.yaml; chmod 640 /home/vic/.hermes/config.yaml");
+        machine.sh(
+            "chown vic:crew /home/vic/.hermes/config.yaml; chmod 640 /home/vic/.hermes/config.yaml",
+        );
         let file = sandbox.path("/home/vic/.hermes/config.yaml");
         let acl = acl();
         let flags = rustix::fs::XattrFlags::empty();
@@ -142,7 +159,11 @@ fn runs_of_root_leave_nothing_of_root_s_in_a_home_and_nothing_in_a_temporary_fol
         let owned = sandbox.owned_by_root("/home");
         let outcome = machine.run(&["--restart", "never"]);
         let receipt = outcome.receipt();
-        assert_eq!(receipt.home("/home/vic/.hermes")["outcome"], "migrated", "{outcome}");
+        assert_eq!(
+            receipt.home("/home/vic/.hermes")["outcome"],
+            "migrated",
+            "{outcome}"
+        );
         assert_eq!(sandbox.owned_by_root("/home"), owned);
         use std::os::unix::fs::MetadataExt as _;
         let now = std::fs::metadata(&file).unwrap();
@@ -205,7 +226,10 @@ fn traced(machine: &Machine) {
         }
         let failed = line.contains(" = -1 ");
         assert!(
-            failed || !["\"/tmp", "\"/var/tmp", "\"/dev/shm"].iter().any(|one| line.contains(one)),
+            failed
+                || !["\"/tmp", "\"/var/tmp", "\"/dev/shm"]
+                    .iter()
+                    .any(|one| line.contains(one)),
             "{line}"
         );
         if line.contains(".fleet-update-") {
@@ -217,8 +241,14 @@ fn traced(machine: &Machine) {
     }
     assert!(temporary >= VICTIM_HOMES.len(), "no replacement was seen");
     // The folders of a home are opened so that no link leads out.
-    let beneath = trace.lines().filter(|line| line.contains("RESOLVE_BENEATH")).count();
-    let without = trace.lines().filter(|line| line.contains("RESOLVE_NO_SYMLINKS")).count();
+    let beneath = trace
+        .lines()
+        .filter(|line| line.contains("RESOLVE_BENEATH"))
+        .count();
+    let without = trace
+        .lines()
+        .filter(|line| line.contains("RESOLVE_NO_SYMLINKS"))
+        .count();
     assert!(beneath > 0, "nothing was opened beneath a folder");
     say(&format!(
         "  {temporary} replacements, each 0600 from birth; {beneath} opened beneath their folder, {without} without links"
