@@ -19,7 +19,7 @@ use crate::plan::PlannedHome;
 use crate::plan::decide::Step;
 use crate::receipt::{HomeRow, Receipt};
 use crate::screen;
-use crate::state::lock::HomeLocks;
+use crate::state::lock::{Asked, HomeLocks};
 use crate::state::scope::Scope;
 use crate::state::snapshots::{Copied, Pack};
 
@@ -86,22 +86,20 @@ fn lock_homes(session: &Session, look: &Look, receipt: &mut Receipt) -> Vec<Home
             by_owner.entry(home.home.uid).or_default().push(home);
         }
     }
-    let taken = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for (uid, homes) in by_owner {
-            let taken = &taken;
-            scope.spawn(move || {
-                let paths = homes.iter().map(|home| home.home.path.clone()).collect();
-                let patience = HOME_PATIENCE.min(session.left());
-                let answer = HomeLocks::take(&session.world, &owner(session, uid), paths, patience);
-                if let Ok(mut taken) = taken.lock() {
-                    taken.push((homes, answer));
-                }
-            });
-        }
-    });
+    // All are asked before the first is waited for: one that hangs costs its own time, not everybody's.
+    let asked: Vec<_> = by_owner
+        .into_iter()
+        .map(|(uid, homes)| {
+            let paths = homes.iter().map(|home| home.home.path.clone()).collect();
+            let patience = HOME_PATIENCE.min(session.left());
+            let owner = owner(session, uid);
+            let asked = HomeLocks::ask(&session.world, &owner, paths, patience);
+            (homes, asked)
+        })
+        .collect();
     let mut locks = Vec::new();
-    for (homes, answer) in taken.into_inner().unwrap_or_default() {
+    for (homes, asked) in asked {
+        let answer = asked.and_then(Asked::answer);
         let (lock, held) = match answer {
             Ok((lock, held)) => (Some(lock), Ok(held)),
             Err(error) => (None, Err(error.to_string())),
