@@ -90,10 +90,10 @@ impl<'a> Assembly<'a> {
         };
         let mut claims = Claims::default();
         let mut served = Vec::new();
-        this.take(0, gathered.system, &[], &mut claims, &mut served);
+        this.take(0, gathered.system, None, &mut claims, &mut served);
         for (account, keys, answer) in gathered.surveys {
             match answer {
-                Ok(answer) => this.take(account.uid, answer, &keys, &mut claims, &mut served),
+                Ok(answer) => this.take(account.uid, answer, Some(&keys), &mut claims, &mut served),
                 Err(reason) => {
                     let name = format!("homes of {}", account.name);
                     this.collectors
@@ -127,12 +127,13 @@ impl<'a> Assembly<'a> {
     }
 
     /// Takes over what the account `uid` said. It is heard on what is its own: its homes, its manager
-    /// and what it was asked about; a helper that was tampered with may say anything.
+    /// and what it was `asked` about; a helper that was tampered with may say anything. What the system's
+    /// manager said is our own word, and nobody was asked.
     fn take(
         &mut self,
         uid: u32,
         answer: Surveyed,
-        asked: &[Key],
+        asked: Option<&[Key]>,
         claims: &mut Claims,
         served: &mut Vec<(u32, Served)>,
     ) {
@@ -160,8 +161,7 @@ impl<'a> Assembly<'a> {
                 }
             }
         }
-        // Only the system's own answer, which is ours, was asked about nobody.
-        let is_own = |manager: Manager| manager == Manager::User(uid) || asked.is_empty();
+        let is_own = |manager: Manager| asked.is_none() || manager == Manager::User(uid);
         for unit in answer.units {
             if let Some(manager) = unit.manager.filter(|manager| is_own(*manager)) {
                 self.units.insert((manager, unit.name.clone()), unit);
@@ -172,7 +172,7 @@ impl<'a> Assembly<'a> {
             .into_iter()
             .filter(|served| match &served.key {
                 Key::Unit(Manager::User(owner), _) if *owner == uid => true,
-                key => asked.contains(key),
+                key => asked.is_none_or(|asked| asked.contains(key)),
             });
         served.extend(mine.map(|served| (uid, served)));
         self.reports

@@ -592,3 +592,25 @@ fn reload_managers<'a>(session: &Session, look: &Look, indexes: impl Iterator<It
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_failures_of_one_owner_hold_back_that_owner_and_of_two_everybody() {
+        let mut held = Held::default().with_limit(2);
+        held.failed(1);
+        assert!(!held.back(1));
+        held.failed(1);
+        assert!(held.back(1) && !held.back(2));
+        held.failed(2);
+        assert!(!held.back(2) && !held.back(3));
+        held.failed(2);
+        assert!(held.back(3));
+        // The next wave counts anew, and forgets nobody.
+        let next = Held::default().with_limit(1);
+        assert!(!next.back(1));
+        assert!(held.with_limit(3).back(1));
+    }
+}

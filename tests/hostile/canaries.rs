@@ -205,10 +205,7 @@ fn plant(machine: &Machine, canaries: &Canaries) {
             ),
         };
         write(&format!("{folder}/gateway_state.json"), &text);
-        write(
-            &format!("{folder}/gateway.pid"),
-            &text.replace("valkyr", "valkyr"),
-        );
+        write(&format!("{folder}/gateway.pid"), &text);
         let answer = [
             "",
             "{\"result\": {\"pid\": 77, \"start_time\": 1, \"code_version\": \"",
