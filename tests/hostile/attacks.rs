@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::machine::{Machine, Mal, PRIVATE, rows_below, show};
 use crate::support::fleet::CONFIG_V12;
+use crate::support::update::Outcome;
 
 /// One attack.
 struct Attack {
@@ -257,9 +258,7 @@ fn what_stands_in_a_hostile_home_changes_nothing_but_its_own_rows() {
             wrong.push(format!("{trace}: something of a user's was run"));
         }
     }
-    if outcome.stdout.contains('\u{1b}') || outcome.stdout.contains('\u{202e}') {
-        wrong.push("a name draws on the terminal".into());
-    }
+    wrong.extend(drawn(&machine, &outcome));
     if outcome.status != Some(1) || outcome.took > Duration::from_secs(60) {
         wrong.push(format!("{outcome}"));
     }
@@ -271,6 +270,64 @@ fn what_stands_in_a_hostile_home_changes_nothing_but_its_own_rows() {
         Some(crate::migrated(CONFIG_V12).as_bytes())
     );
     assert!(!format!("{outcome}").contains(PRIVATE));
+}
+
+/// The outputs in which a name kept a letter that draws on a terminal, hides or turns text.
+fn drawn(machine: &Machine, outcome: &Outcome) -> Vec<String> {
+    let sandbox = &machine.fleet.sandbox;
+    let mut shown = vec![
+        ("apply --json".to_owned(), outcome.stdout.clone()),
+        ("what apply told".to_owned(), outcome.stderr.clone()),
+    ];
+    for arguments in [
+        "plan --verbose --to 33",
+        "plan --format yaml --to 33",
+        "receipt show --verbose",
+        "receipt show --json",
+        "receipt show --format yaml",
+        "receipt show --html /run/names.html",
+        "audit export",
+        "apply --to 33 --verbose --metrics-file /run/names.prom",
+    ] {
+        let output = sandbox.shell(None, &format!("/usr/bin/update {arguments} 2>&1"));
+        let text = String::from_utf8(output.stdout).unwrap();
+        shown.push((arguments.to_owned(), text));
+    }
+    for path in [
+        "/run/names.html",
+        "/run/names.prom",
+        "/var/lib/fleet-update/receipts/latest.json",
+    ] {
+        let bytes = sandbox.read(path).unwrap();
+        shown.push((path.to_owned(), String::from_utf8(bytes).unwrap()));
+    }
+    let is_fine = |letter: char| {
+        letter == '\n'
+            || !letter.is_control()
+                && !matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    let mut drawn = Vec::new();
+    for (name, text) in &shown {
+        if let Some(at) = text.find(|letter| !is_fine(letter)) {
+            let around: String = text[at..].chars().take(20).collect();
+            drawn.push(format!("{name}: {around:?}"));
+        }
+        // A name with a line end must not begin a line of its own.
+        if text
+            .lines()
+            .any(|line| line.trim_start().starts_with("home /root migrated"))
+        {
+            drawn.push(format!("{name}: a name forged a line"));
+        }
+    }
+    let is_there = shown
+        .iter()
+        .filter(|(_, text)| text.contains("gro.live"))
+        .count();
+    if is_there < 8 {
+        drawn.push(format!("the name is in {is_there} outputs only"));
+    }
+    drawn
 }
 
 /// `migrated ×3, failed`.

@@ -84,6 +84,10 @@ fn a_helper_has_its_user_s_ids_an_exact_environment_limits_and_no_descriptor_of_
     let receipt = outcome.expect(0);
     assert_eq!(receipt.home("/home/vic/.hermes")["outcome"], "migrated");
 
+    // The run was started with `umask 000`: what it keeps is root's alone all the same.
+    let open = machine.sh("find /var/lib/fleet-update /run/fleet-update -perm /077 ! -type l");
+    assert_eq!(open, "", "others may read what a run keeps");
+
     let field = |name: &str| {
         seen.status
             .lines()
