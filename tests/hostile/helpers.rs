@@ -238,7 +238,7 @@ fn traced(machine: &Machine) {
         );
         if line.contains(".fleet-update-") {
             temporary += 1;
-            for word in ["O_EXCL", "O_NOFOLLOW", ", 0600)"] {
+            for word in ["O_EXCL", "O_NOFOLLOW", ", 0600"] {
                 assert!(line.contains(word), "{line}");
             }
         }
