@@ -136,6 +136,10 @@ impl<T: Task> Session<T> {
         let groups: Vec<String> = account.groups()?.iter().map(u32::to_string).collect();
         let (ours, theirs) = UnixStream::pair()
             .map_err(|error| Error::io(format!("{name}: cannot make a socket pair"), error))?;
+        // Ours all close themselves; what whoever started us left open does not (fcntl(2), FD_CLOEXEC).
+        close_fds::CloseFdsBuilder::new()
+            .threadsafe(true)
+            .cloexecfrom(3);
         // `/proc/self/exe` is the file that runs, also when its path was replaced since (proc(5)).
         let child = Command::new("/proc/self/exe")
             .arg(SUBCOMMAND)
@@ -330,6 +334,12 @@ pub fn become_account(invocation: &Invocation) -> Result<()> {
     rustix::thread::set_thread_res_gid(gid, gid, gid).map_err(failed("set the group id"))?;
     rustix::thread::set_thread_res_uid(uid, uid, uid).map_err(failed("set the user id"))?;
     rustix::thread::set_no_new_privs(true).map_err(failed("renounce new privileges"))?;
+    // Its user may trace and rewrite its own processes, but not one that leaves no dump (ptrace(2)); the
+    // change of ids did as much unless fs.suid_dumpable says otherwise (prctl(2), PR_SET_DUMPABLE).
+    rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)
+        .map_err(failed("refuse to be traced"))?;
+    // Root's terminal is no business of a user's process (ioctl_tty(2), TIOCSTI).
+    rustix::process::setsid().map_err(failed("leave the session"))?;
     // A change of ids clears this, so it comes after (prctl(2), PR_SET_PDEATHSIG).
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
         .map_err(failed("follow the parent's death"))?;

@@ -123,9 +123,13 @@ impl Ui {
             Format::Text => self.result(&text()),
             Format::Json => {
                 let json = serde_json::to_string_pretty(value).unwrap_or_default();
-                self.result(&format!("{json}\n"));
+                self.result(&format!("{}\n", screen::visible_json(&json)));
             }
-            Format::Yaml => self.result(&serde_yaml::to_string(value).unwrap_or_default()),
+            Format::Yaml => {
+                let yaml = serde_yaml::to_string(value).unwrap_or_default();
+                let lines = yaml.split('\n').map(screen::visible);
+                self.result(&lines.collect::<Vec<_>>().join("\n"));
+            }
         }
     }
 
@@ -151,7 +155,7 @@ impl Ui {
         if self.format == Format::Json {
             let value =
                 serde_json::json!({"code": error.kind().code(), "error": error.to_string()});
-            self.line(3, &value.to_string());
+            self.line(3, &screen::visible_json(&value.to_string()));
             return;
         }
         self.line(3, &format!("update: {error}"));

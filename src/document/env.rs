@@ -8,6 +8,27 @@ use std::ops::Range;
 
 use super::{Document, Edit, Invalid, Key, Path, Refusal, Value, intent};
 
+/// Every value that a text of such lines holds and that could tell anything, the longest first.
+#[must_use]
+pub fn values(text: &str) -> Vec<String> {
+    let mut values: Vec<String> = Reader { text, at: 0 }
+        .bindings()
+        .into_iter()
+        .filter_map(|binding| binding.value)
+        // Switches are no secrets, and masking every `true` hides what was done.
+        .filter(|value| {
+            value.len() > 1
+                && !matches!(
+                    value.as_str(),
+                    "true" | "false" | "on" | "off" | "yes" | "no"
+                )
+        })
+        .collect();
+    values.sort_by_key(|value| std::cmp::Reverse(value.len()));
+    values.dedup();
+    values
+}
+
 /// A file of `NAME=value` lines.
 #[derive(Debug)]
 pub struct Env {

@@ -295,7 +295,13 @@ impl Search<'_> {
         }
         names.sort_unstable();
         for name in names {
-            let path = profiles.join(name);
+            let path = profiles.join(&name);
+            if name.to_str().is_none() {
+                // No application names one so, and no document of ours could.
+                let text = format!("{} has a name that is not text", path.display());
+                self.found.notes.push(text);
+                continue;
+            }
             // Folders and links to folders are profiles or pretend to be; plain files do not.
             match std::fs::metadata(&path) {
                 Ok(meta) if !meta.is_dir() => {}

@@ -124,6 +124,21 @@ pub fn parent(pid: u32) -> io::Result<Option<u32>> {
     }
 }
 
+/// The real user id of a process; `None` if it is gone. Who owns its folder says less: the kernel gives
+/// that of a process that may not be traced to root (proc(5)).
+///
+/// # Errors
+/// When its `status` could not be read.
+pub fn real_uid(pid: u32) -> io::Result<Option<u32>> {
+    let result = Folder::open(pid).and_then(|folder| {
+        let status = folder.text("status")?;
+        status_field(&status, "Uid")
+            .and_then(|uid| uid.parse().ok())
+            .ok_or_else(|| folder.error("status")(malformed("Uid")))
+    });
+    gone_is_none(result.map(Some)).map_err(|error| error.error)
+}
+
 /// The command line of a process as tokens; `None` if it is gone. Empty for kernel threads and zombies.
 ///
 /// # Errors
@@ -481,6 +496,14 @@ impl Folder {
     }
 }
 
+/// The first value of a line of `status`.
+fn status_field<'s>(status: &'s str, name: &str) -> Option<&'s str> {
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+        .and_then(|value| value.split_ascii_whitespace().next())
+}
+
 fn open_below(folder: BorrowedFd<'_>, name: &str) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     Ok(File::from(rustix::fs::openat(
@@ -498,12 +521,7 @@ fn read_whole(pid: u32, wanted_env: &[String]) -> Result<Option<Process>, ReadEr
         return Ok(None);
     }
     let status = folder.text("status")?;
-    let field = |name: &str| {
-        status
-            .lines()
-            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
-            .and_then(|value| value.split_ascii_whitespace().next())
-    };
+    let field = |name: &str| status_field(&status, name);
     let uid = field("Uid")
         .and_then(|uid| uid.parse().ok())
         .ok_or_else(|| folder.error("status")(malformed("Uid")))?;

@@ -19,12 +19,13 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{Catalog, Evaluation, FileChange, HomeOutcome, evaluate};
+use super::{Catalog, Evaluation, FileChange, HomeOutcome, HomeView as _, evaluate};
 use crate::app::App;
 use crate::document::MAX_BYTES;
 use crate::document::write::{Folder, Original, Ownership, WriteError, Written};
 use crate::error::{Error, Kind, Result};
 use crate::helper::Task;
+use crate::screen;
 use crate::world::World;
 pub use folder::HomeFolder;
 
@@ -196,7 +197,10 @@ impl Task for Evaluate {
 /// Evaluates one home.
 fn look(app: &App, catalog: &Catalog, target: &HomeTarget) -> Evaluation {
     let mut evaluation = match HomeFolder::open(target) {
-        Ok(Some(home)) => evaluate(app, catalog, &home, target.expected).0,
+        Ok(Some(home)) => {
+            let evaluation = evaluate(app, catalog, &home, target.expected).0;
+            without_secrets(&home, evaluation)
+        }
         Ok(None) => Evaluation::new(
             HomeOutcome::Unconfigured,
             "there is no folder",
@@ -205,6 +209,30 @@ fn look(app: &App, catalog: &Catalog, target: &HomeTarget) -> Evaluation {
         Err(reason) => Evaluation::new(HomeOutcome::Invalid, reason, target.expected),
     };
     evaluation.id.clone_from(&target.id);
+    evaluation
+}
+
+/// The file whose every value is a secret.
+const SECRETS: &str = ".env";
+
+/// What an evaluation says, without the values of the home's own secrets: only here are they known.
+fn without_secrets(home: &HomeFolder, mut evaluation: Evaluation) -> Evaluation {
+    let bytes = home.read(SECRETS).ok().flatten().unwrap_or_default();
+    let secrets = crate::document::env::values(&String::from_utf8_lossy(&bytes));
+    if secrets.is_empty() {
+        return evaluation;
+    }
+    let text = |text: &mut String| *text = screen::without(&secrets, text);
+    text(&mut evaluation.reason);
+    evaluation.failures.iter_mut().for_each(text);
+    for change in &mut evaluation.changes {
+        for value in [&mut change.before, &mut change.after]
+            .into_iter()
+            .flatten()
+        {
+            *value = screen::json_without(&secrets, value);
+        }
+    }
     evaluation
 }
 

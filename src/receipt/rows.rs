@@ -23,7 +23,7 @@ pub fn install(install: &Install) -> InstallRow {
         id: install.id.clone(),
         path: install.path.clone(),
         kind: word_of(&install.kind),
-        version: install.version.clone(),
+        version: install.version.as_deref().map(screen::text),
         config_version: install.config_version,
         changed_at: install
             .changed
@@ -180,7 +180,7 @@ pub fn runtime(
         uid: runtime.uid,
         user: user.to_owned(),
         install: runtime.install.clone(),
-        supervisor: supervisor(&runtime.supervisor),
+        supervisor: screen::text(&supervisor(&runtime.supervisor)),
         unit: slot(runtime),
         mechanism: planned.mechanism.as_ref().map(|row| row.id.clone()),
         action: planned
@@ -192,7 +192,8 @@ pub fn runtime(
             Call::Queued { job } | Call::Adopted { job } => Some(format!(
                 "{job} {}",
                 seen.job_result.as_deref().unwrap_or("unfinished")
-            )),
+            ))
+            .map(|text| screen::text(&text)),
             Call::Signalled { signal } => Some(format!("signal {}", word_of(signal))),
             Call::Ran { program, status } => Some(match status {
                 Some(status) => format!("{program} ended with {status}"),
@@ -226,7 +227,7 @@ fn life(process: &Process, unit: Option<&Unit>, report: Option<&SelfReport>) -> 
         invocation_id: unit
             .map(|unit| unit.invocation_id.clone())
             .filter(|id| !id.is_empty()),
-        code_version: report.and_then(|report| report.code_version.clone()),
+        code_version: report.and_then(|report| report.code_version.as_deref().map(screen::text)),
         started_at: render_time(Duration::from_nanos(process.started_at_nanos)),
     }
 }

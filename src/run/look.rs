@@ -158,14 +158,16 @@ fn evaluate_as_owner(
     uid: u32,
     homes: Vec<HomeTarget>,
 ) -> Result<Vec<Evaluation>> {
+    // A minute is for a thousand homes; one user's hung helper must not hold the others for so long.
+    let count = u32::try_from(homes.len()).unwrap_or(u32::MAX);
+    let usual =
+        Duration::from_secs(20).saturating_add(Duration::from_millis(40) * count.min(1_000));
+    let limit = session.left().clamp(session.pace.least, usual);
     let task = Evaluate {
         app: session.app.clone(),
         site_steps: session.site_steps.clone(),
         homes,
     };
-    let limit = session
-        .left()
-        .clamp(session.pace.least, Duration::from_secs(60));
     helper::perform(
         &session.world,
         &owner(session, uid),

@@ -1,10 +1,11 @@
 //! The restarts of a run: a first wave of one runtime of each install and kind, then the rest side by
-//! side, each with its own deadline. One that fails becomes a row; too many end the restarts.
+//! side, each with its own deadline. One that fails becomes a row; too many of one owner end its restarts,
+//! and of two owners everybody's.
 //!
 //! The workers are threads that own what they need. A run that is interrupted stops handing out work,
 //! waits a little for what is under way, and goes on to its receipt without the rest.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -16,8 +17,8 @@ use crate::app::App;
 use crate::fleet::again::LookAgain;
 use crate::fleet::{Install, Manager, Supervisor, Unit};
 use crate::helper;
-use crate::plan::PlannedRuntime;
 use crate::plan::decide::{Decision, RuntimeOutcome, Step};
+use crate::plan::{Plan, PlannedRuntime};
 use crate::restart::{Expected, Mechanism, Observation, Order, Progress, ReloadManager, Restart};
 use crate::verify::reconcile::Outcome;
 use crate::verify::verify;
@@ -38,6 +39,7 @@ const LOOK_LIMIT: Duration = Duration::from_secs(10);
 /// What one restart needs, owned, so that a thread can outlive the wait for it.
 struct Job {
     index: usize,
+    owner: u32,
     name: String,
     world: World,
     app: App,
@@ -106,40 +108,54 @@ pub fn run(
             .chain(&rest)
             .filter(|index| is_open(&outcomes, index)),
     );
-    let mut failures = 0;
-    for (wave, limit) in [(first, 1), (rest, session.max_failures)] {
-        if interruption.signal().is_some() || session.left().is_zero() {
-            break;
-        }
+    let mut held = Held::default();
+    let is_over = || interruption.signal().is_some() || session.left().is_zero();
+    let mut try_wave = |wave: &[usize], limit: usize, held: &mut Held, outcomes: &mut [Outcome]| {
         let jobs: Vec<Job> = wave
             .iter()
-            .filter(|index| is_open(&outcomes, index))
+            .filter(|index| is_open(outcomes, index) && !held.back(owner_of(plan, **index)))
             .filter_map(|index| job(session, look, *index))
             .collect();
-        if jobs.is_empty() {
-            continue;
+        if jobs.is_empty() || is_over() {
+            return;
         }
         record.begun(&jobs.iter().map(|job| job.index).collect::<Vec<_>>());
-        failures += run_wave(
+        *held = run_wave(
             session,
             look,
             jobs,
-            limit.max(failures + 1),
+            held.with_limit(limit),
             interruption,
-            (&mut outcomes, record),
+            (outcomes, record),
         );
-        record.wave_over(&outcomes);
-        if failures >= limit {
-            break;
+        record.wave_over(outcomes);
+    };
+    try_wave(&first, 1, &mut held, &mut outcomes);
+    // One owner's failure may be its own doing: another owner's runtime is asked about the same code.
+    for index in &first {
+        let key = code_of(plan, *index);
+        while !outcomes[*index].decision.outcome.is_clean() {
+            let next = rest.iter().find(|other| {
+                code_of(plan, **other) == key
+                    && is_pending(&outcomes[**other])
+                    && is_open(&outcomes, other)
+                    && !held.back(owner_of(plan, **other))
+            });
+            let Some(next) = next.copied() else { break };
+            try_wave(&[next], 1, &mut held, &mut outcomes);
+            if is_pending(&outcomes[next]) || outcomes[next].decision.outcome.is_clean() {
+                break;
+            }
         }
     }
+    try_wave(&rest, session.max_failures, &mut held, &mut outcomes);
     let why = match interruption.signal() {
         Some(_) => "interrupted: the run was told to end",
         None if session.left().is_zero() => "deadline: the run's time was over",
         None => "aborted: another restart failed first",
     };
     for (planned, outcome) in plan.runtimes.iter().zip(&mut outcomes) {
-        if outcome.decision.reason == PENDING {
+        if is_pending(outcome) {
             outcome.decision =
                 Decision::new(RuntimeOutcome::Unaccounted, why).with_remedy(&*planned.instruction);
         }
@@ -149,6 +165,53 @@ pub fn run(
 
 /// What stands in a row whose restart has not been judged; never left in a receipt of a run that ended.
 const PENDING: &str = "not yet restarted";
+
+fn is_pending(outcome: &Outcome) -> bool {
+    outcome.decision.reason == PENDING
+}
+
+/// Whose runtime it is.
+fn owner_of(plan: &Plan, index: usize) -> u32 {
+    plan.runtimes[index].runtime.uid
+}
+
+/// What a first wave tries once: an install and a kind.
+fn code_of(plan: &Plan, index: usize) -> (Option<&str>, &str) {
+    let runtime = &plan.runtimes[index].runtime;
+    (runtime.install.as_deref(), &runtime.kind)
+}
+
+/// Whose restarts are held back. A user can make its own runtimes fail, so the failures of one owner end the
+/// restarts of that owner; when they end those of a second one, it is the release, and nobody's go on.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+struct Held {
+    limit: usize,
+    failures: BTreeMap<u32, usize>,
+    owners: BTreeSet<u32>,
+}
+
+impl Held {
+    /// The same, with so many failures of one owner from now on.
+    fn with_limit(&self, limit: usize) -> Self {
+        Self {
+            limit,
+            failures: BTreeMap::new(),
+            owners: self.owners.clone(),
+        }
+    }
+
+    fn failed(&mut self, owner: u32) {
+        let failures = self.failures.entry(owner).or_default();
+        *failures += 1;
+        if *failures >= self.limit {
+            self.owners.insert(owner);
+        }
+    }
+
+    fn back(&self, owner: u32) -> bool {
+        self.owners.contains(&owner) || self.owners.len() > 1
+    }
+}
 
 /// Where every row starts: settled by the plan, or unaccounted until something is proved.
 #[must_use]
@@ -221,6 +284,7 @@ fn job(session: &Session, look: &Look, index: usize) -> Option<Job> {
     };
     Some(Job {
         index,
+        owner: runtime.uid,
         name: format!(
             "{} of {} ({})",
             runtime.kind,
@@ -276,18 +340,18 @@ fn budget(row: &Mechanism, unit: Option<&Unit>) -> Duration {
     drain + of_unit + row.speak_limit + row.settle.max(row.settle_silent) + SLACK
 }
 
-/// Runs one wave and returns how many of it failed.
+/// Runs one wave and returns whose restarts are held back after it.
 fn run_wave(
     session: &Session,
     look: &Look,
     jobs: Vec<Job>,
-    max_failures: usize,
+    mut held: Held,
     interruption: &Interruption,
     (outcomes, record): (&mut [Outcome], &mut dyn Record),
-) -> usize {
+) -> Held {
     let mut open = jobs.len();
     let workers = session.jobs.min(open);
-    let queue = Arc::new(Mutex::new(VecDeque::from(jobs)));
+    let queue = Arc::new(Mutex::new(Queue::of(jobs, workers)));
     let stop = Arc::new(AtomicBool::new(false));
     let (sender, receiver) = channel();
     for _ in 0..workers {
@@ -295,7 +359,6 @@ fn run_wave(
         std::thread::spawn(move || work(&queue, &stop, &sender));
     }
     drop(sender);
-    let mut failures = 0;
     let mut give_up = None;
     let mut last = BTreeMap::new();
     while open > 0 {
@@ -328,15 +391,56 @@ fn run_wave(
                     decision.reason
                 ));
                 if !decision.outcome.is_clean() {
-                    failures += 1;
-                }
-                if failures >= max_failures {
-                    stop.store(true, Ordering::SeqCst);
+                    held.failed(planned.runtime.uid);
+                    if let Ok(mut queue) = queue.lock() {
+                        open -= queue.leave(&|job| held.back(job.owner));
+                    }
                 }
             }
         }
     }
-    failures
+    held
+}
+
+/// The restarts of a wave that nobody has begun.
+struct Queue {
+    waiting: VecDeque<Job>,
+    /// How many restarts of each owner are under way.
+    busy: BTreeMap<u32, usize>,
+    /// How many one owner may have under way while others wait.
+    share: usize,
+}
+
+impl Queue {
+    fn of(jobs: Vec<Job>, workers: usize) -> Self {
+        Self {
+            waiting: VecDeque::from(jobs),
+            busy: BTreeMap::new(),
+            share: workers.div_ceil(2),
+        }
+    }
+
+    /// The next restart: the slow runtimes of one owner never keep every worker from the others'.
+    fn take(&mut self) -> Option<Job> {
+        let busy = |job: &Job| self.busy.get(&job.owner).copied().unwrap_or(0);
+        let at = self.waiting.iter().position(|job| busy(job) < self.share);
+        let job = self.waiting.remove(at.unwrap_or(0))?;
+        *self.busy.entry(job.owner).or_default() += 1;
+        Some(job)
+    }
+
+    fn done(&mut self, owner: u32) {
+        if let Some(busy) = self.busy.get_mut(&owner) {
+            *busy = busy.saturating_sub(1);
+        }
+    }
+
+    /// Leaves out those that must not begin any more, and says how many those were.
+    fn leave(&mut self, is_held: &dyn Fn(&Job) -> bool) -> usize {
+        let before = self.waiting.len();
+        self.waiting.retain(|job| !is_held(job));
+        before - self.waiting.len()
+    }
 }
 
 fn shown(progress: &Progress) -> String {
@@ -372,16 +476,19 @@ fn next(
     Ok(told)
 }
 
-fn work(queue: &Mutex<VecDeque<Job>>, stop: &AtomicBool, sender: &Sender<Told>) {
+fn work(queue: &Mutex<Queue>, stop: &AtomicBool, sender: &Sender<Told>) {
     loop {
         if stop.load(Ordering::SeqCst) {
             return;
         }
-        let Some(job) = queue.lock().ok().and_then(|mut queue| queue.pop_front()) else {
+        let Some(job) = queue.lock().ok().and_then(|mut queue| queue.take()) else {
             return;
         };
-        let (index, name) = (job.index, job.name.clone());
+        let (index, name, owner) = (job.index, job.name.clone(), job.owner);
         let result = restart(job, sender);
+        if let Ok(mut queue) = queue.lock() {
+            queue.done(owner);
+        }
         // The main thread may have given up on us; the runtime's row says so then.
         if sender.send(Told::Finished(index, name, result)).is_err() {
             return;
@@ -483,5 +590,27 @@ fn reload_managers<'a>(session: &Session, look: &Look, indexes: impl Iterator<It
                 account.name
             ));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_failures_of_one_owner_hold_back_that_owner_and_of_two_everybody() {
+        let mut held = Held::default().with_limit(2);
+        held.failed(1);
+        assert!(!held.back(1));
+        held.failed(1);
+        assert!(held.back(1) && !held.back(2));
+        held.failed(2);
+        assert!(!held.back(2) && !held.back(3));
+        held.failed(2);
+        assert!(held.back(3));
+        // The next wave counts anew, and forgets nobody.
+        let next = Held::default().with_limit(1);
+        assert!(!next.back(1));
+        assert!(held.with_limit(3).back(1));
     }
 }

@@ -149,8 +149,9 @@ impl State {
 /// # Errors
 /// Never at present: every receipt is JSON.
 pub fn bytes(receipt: &Value) -> Result<Vec<u8>> {
-    let mut bytes = serde_json::to_vec_pretty(receipt)
+    let text = serde_json::to_string_pretty(receipt)
         .map_err(|error| Error::new(Kind::Io, "cannot write the receipt").with_source(error))?;
+    let mut bytes = crate::screen::visible_json(&text).into_owned().into_bytes();
     bytes.push(b'\n');
     Ok(bytes)
 }
