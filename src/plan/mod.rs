@@ -71,6 +71,8 @@ pub struct PlannedRuntime {
     pub runtime: Runtime,
     /// What becomes of it.
     pub step: Step,
+    /// Whether it serves an old state.
+    pub age: Age,
     /// The row of the mechanism table that is its, if one matches.
     pub mechanism: Option<Mechanism>,
     /// Why that row.
@@ -417,6 +419,7 @@ fn plan_runtime(
         step => Some(PlannedRuntime {
             runtime: runtime.clone(),
             step,
+            age: facts.age,
             mechanism,
             chosen: chosen.why,
             fields,
