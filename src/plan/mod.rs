@@ -573,3 +573,6 @@ impl crate::fleet::Incarnation {
             && self.start_ticks == other.start_ticks
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -27,6 +27,7 @@ pub mod apply;
 pub mod audit;
 pub mod cell;
 pub mod complete;
+pub mod dpkg;
 pub mod generate;
 pub mod helper;
 pub mod hook;

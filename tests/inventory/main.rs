@@ -18,6 +18,8 @@
 //! | `/proc` that hides, folders that may not be read, managers without a bus | `surroundings` | `fleet::units::bus`, `fleet::survey` |
 //! | the caller's profile, home and variables | `callers` | `fleet`: homes |
 //! | no home, and something runs | `surroundings` | – |
+//! | kinds of installs, and what makes them stale | `installs` | `fleet::installs`; `package`: hook (dpkg) |
+//! | large machines | `scale` | – |
 //! | what a look must not do | `looks` | `fleet`: plan |
 //!
 //! A root is booted once and looked at by many tests; the one that changes it has its own.
@@ -33,9 +35,11 @@
 mod support;
 
 mod callers;
+mod installs;
 mod keepers;
 mod looks;
 mod odd;
 mod reports;
 mod run;
+mod scale;
 mod surroundings;

@@ -278,7 +278,7 @@ start env -i PATH=/usr/bin:/bin HERMES_HOME=/srv/eve/hermes setsid -f chroot --u
 for i in $(seq 200); do
   [ $(pgrep -c -f '^STAND_IN/bin/python -m hermes_cli.main -p (by|in)-.* serve$') -ge 9 ] && break; sleep 0.1
 done
-# What is moved out of every unit belongs to nobody.
-pgrep -f 'hermes_cli.main -p by-nobody serve' >/sys/fs/cgroup/cgroup.procs
+# What is moved out of its unit, beside the manager itself, belongs to nobody that is known.
+for pid in $(pgrep -f 'hermes_cli.main -p by-nobody serve'); do echo $pid >/sys/fs/cgroup/init.scope/cgroup.procs; done
 sleep 0.1; touch STAND_IN/lib/python3.11/site-packages/hermes_agent-0.19.0.dist-info/RECORD
 "#;
