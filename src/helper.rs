@@ -6,20 +6,17 @@
 //! `/proc/self/exe`, which gives up root's ids before it reads anything but its arguments
 //! ([`become_account`]) and then speaks length-bounded JSON over a socket pair. The helper has an
 //! exact environment, no privileges to gain, limits, and a deadline; what it answers is hostile data
-//! for the parent. Who has several tasks for an account keeps its helper between them ([`Helpers`]).
-//! The list of tasks that a helper knows stands in `run/helper.rs`.
+//! for the parent. The list of tasks that a helper knows stands in `run/helper.rs`.
 
 #![expect(
     clippy::disallowed_methods,
     reason = "this is where helpers are started"
 )]
 
-use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Gid, Resource, Rlimit, Uid};
@@ -40,9 +37,6 @@ const MEMORY_LIMIT: u64 = 2 << 30;
 
 /// A helper whose channel was closed has this long to end.
 const END_LIMIT: Duration = Duration::from_secs(2);
-
-/// No more helpers than this wait for another task: each is a process.
-const IDLE_LIMIT: usize = 64;
 
 /// How many descriptors a helper may have open.
 const DESCRIPTOR_LIMIT: u64 = 256;
@@ -98,126 +92,21 @@ pub fn perform<T: Task>(
     if account.uid == world.account.uid {
         return task.perform(world, tell);
     }
-    Session::start(world, account, task, limit)?.finish(tell)
-}
-
-/// Helpers that are kept between tasks, at most one an account. Dropping it ends them.
-#[derive(Debug, Default)]
-pub struct Helpers {
-    idle: Mutex<BTreeMap<u32, Helper>>,
-}
-
-impl Helpers {
-    /// Like the function [`perform`], in a helper of the account that has done a task before, if one waits.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn perform<T: Task>(
-        &self,
-        world: &World,
-        account: &Account,
-        task: T,
-        limit: Duration,
-        tell: &mut dyn FnMut(T::Event) -> Result<()>,
-    ) -> Result<T::Answer> {
-        if account.uid == world.account.uid {
-            return task.perform(world, tell);
-        }
-        let idle = || self.idle.lock().ok();
-        let waiting = idle().and_then(|mut idle| idle.remove(&account.uid));
-        let helper = match waiting {
-            Some(helper) => helper,
-            None => Helper::start(world, account, T::VERB)?,
-        };
-        // What failed once is not asked again: its channel may hold half an answer.
-        let mut session = Session::ask(helper, task, limit)?;
-        let answer = session.finish(tell)?;
-        if let Some(mut idle) = idle()
-            && idle.len() < IDLE_LIMIT
-        {
-            idle.insert(account.uid, session.helper);
-        }
-        Ok(answer)
-    }
-}
-
-impl Drop for Helpers {
-    fn drop(&mut self) {
-        // All are told before the first is waited for.
-        for helper in self
-            .idle
-            .get_mut()
-            .into_iter()
-            .flat_map(|idle| idle.values())
-        {
-            helper.dismiss();
+    let mut session = Session::start(world, account, task, limit)?;
+    loop {
+        match session.listen()? {
+            Step::Event(event) => tell(event)?,
+            Step::Answer(answer) => return Ok(answer),
         }
     }
-}
-
-/// A helper's process. Dropping it ends it.
-#[derive(Debug)]
-struct Helper {
-    account: String,
-    child: Child,
-    channel: UnixStream,
-}
-
-impl Helper {
-    /// Starts one; `verb` only shows in the list of processes what it was started for.
-    fn start(world: &World, account: &Account, verb: &str) -> Result<Self> {
-        let name = named(&account.name, verb);
-        if !world.is_root() {
-            return Err(Error::new(
-                Kind::Denied,
-                format!("{name}: only root can act as another user"),
-            ));
-        }
-        let groups: Vec<String> = account.groups()?.iter().map(u32::to_string).collect();
-        let (ours, theirs) = UnixStream::pair()
-            .map_err(|error| Error::io(format!("{name}: cannot make a socket pair"), error))?;
-        // `/proc/self/exe` is the file that runs, also when its path was replaced since (proc(5)).
-        let child = Command::new("/proc/self/exe")
-            .arg(SUBCOMMAND)
-            .arg(verb)
-            .arg(account.uid.to_string())
-            .arg(account.gid.to_string())
-            .arg(groups.join(","))
-            .arg(&account.name)
-            .arg(&account.home)
-            .env_clear()
-            .env("HOME", &account.home)
-            .env("LANG", "C.UTF-8")
-            .env("PATH", "/usr/bin:/bin")
-            .current_dir("/")
-            .stdin(Stdio::from(OwnedFd::from(theirs)))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|error| Error::io(format!("cannot start the {name}"), error))?;
-        Ok(Self {
-            account: account.name.clone(),
-            child,
-            channel: ours,
-        })
-    }
-
-    /// Tells it that nothing more comes.
-    fn dismiss(&self) {
-        // One that has ended already cannot be told.
-        let _ = self.channel.shutdown(std::net::Shutdown::Both);
-    }
-}
-
-fn named(account: &str, verb: &str) -> String {
-    format!("helper for {account} ({verb})")
 }
 
 /// A helper at work. Dropping it ends the helper.
 #[derive(Debug)]
 pub struct Session<T> {
     name: String,
-    helper: Helper,
+    child: Child,
+    channel: UnixStream,
     deadline: Instant,
     task: std::marker::PhantomData<T>,
 }
@@ -237,31 +126,45 @@ impl<T: Task> Session<T> {
     /// # Errors
     /// When this process is not root, or the helper cannot be started.
     pub fn start(world: &World, account: &Account, task: T, limit: Duration) -> Result<Self> {
-        Self::ask(Helper::start(world, account, T::VERB)?, task, limit)
-    }
-
-    fn ask(helper: Helper, task: T, limit: Duration) -> Result<Self> {
+        let name = format!("helper for {} ({})", account.name, T::VERB);
+        if !world.is_root() {
+            return Err(Error::new(
+                Kind::Denied,
+                format!("{name}: only root can act as another user"),
+            ));
+        }
+        let groups: Vec<String> = account.groups()?.iter().map(u32::to_string).collect();
+        let (ours, theirs) = UnixStream::pair()
+            .map_err(|error| Error::io(format!("{name}: cannot make a socket pair"), error))?;
+        // `/proc/self/exe` is the file that runs, also when its path was replaced since (proc(5)).
+        let child = Command::new("/proc/self/exe")
+            .arg(SUBCOMMAND)
+            .arg(T::VERB)
+            .arg(account.uid.to_string())
+            .arg(account.gid.to_string())
+            .arg(groups.join(","))
+            .arg(&account.name)
+            .arg(&account.home)
+            .env_clear()
+            .env("HOME", &account.home)
+            .env("LANG", "C.UTF-8")
+            .env("PATH", "/usr/bin:/bin")
+            .current_dir("/")
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| Error::io(format!("cannot start the {name}"), error))?;
         let mut session = Self {
-            name: named(&helper.account, T::VERB),
-            helper,
+            name,
+            child,
+            channel: ours,
             deadline: Instant::now() + limit,
             task: std::marker::PhantomData,
         };
         session.arm()?;
-        write_message(&mut session.helper.channel, &T::VERB)
-            .and_then(|()| write_message(&mut session.helper.channel, &task))
-            .map_err(|error| session.failed(error))?;
+        write_message(&mut session.channel, &task).map_err(|error| session.failed(error))?;
         Ok(session)
-    }
-
-    /// Waits for the answer, and tells every event before it.
-    fn finish(&mut self, tell: &mut dyn FnMut(T::Event) -> Result<()>) -> Result<T::Answer> {
-        loop {
-            match self.listen()? {
-                Step::Event(event) => tell(event)?,
-                Step::Answer(answer) => return Ok(answer),
-            }
-        }
     }
 
     /// Waits for the next thing that the helper says.
@@ -271,7 +174,7 @@ impl<T: Task> Session<T> {
     pub fn listen(&mut self) -> Result<Step<T::Event, T::Answer>> {
         self.arm()?;
         let mut reader = Bounded {
-            channel: &self.helper.channel,
+            channel: &self.channel,
             deadline: self.deadline,
         };
         let message: Message<T::Event, T::Answer> =
@@ -301,10 +204,9 @@ impl<T: Task> Session<T> {
                 format!("{} did not answer in time", self.name),
             ));
         }
-        let channel = &self.helper.channel;
-        channel
+        self.channel
             .set_read_timeout(Some(left))
-            .and_then(|()| channel.set_write_timeout(Some(left)))
+            .and_then(|()| self.channel.set_write_timeout(Some(left)))
             .map_err(|error| Error::io(format!("{}: cannot set a limit", self.name), error))
     }
 
@@ -323,10 +225,10 @@ impl<T: Task> Session<T> {
     }
 }
 
-impl Drop for Helper {
+impl<T> Drop for Session<T> {
     fn drop(&mut self) {
         // The closed channel ends a helper; only one that hangs is ended by a signal.
-        self.dismiss();
+        let _ = self.channel.shutdown(std::net::Shutdown::Both);
         if !ends_by_itself(&self.child) {
             let _ = self.child.kill();
         }
@@ -378,10 +280,10 @@ pub struct Invocation {
 }
 
 impl Invocation {
-    /// Reads the arguments that a helper is started with; `args` starts at the verb.
+    /// Reads the arguments that [`Session::start`] writes; `args` starts at the verb.
     ///
     /// # Errors
-    /// When they are not such arguments.
+    /// When they are not what `Session::start` writes.
     pub fn parse(args: &[std::ffi::OsString]) -> Result<Self> {
         let usage = || Error::new(Kind::Usage, "the helper is started by update itself");
         let [verb, uid, gid, groups, name, home] = args else {
@@ -451,34 +353,17 @@ pub fn become_account(invocation: &Invocation) -> Result<()> {
     Ok(())
 }
 
-/// The helper's end of the channel, which is standard input.
-fn channel() -> std::io::Result<UnixStream> {
-    let fd = std::io::stdin().as_fd().try_clone_to_owned()?;
-    Ok(UnixStream::from(fd))
-}
-
-fn lost(error: std::io::Error) -> Error {
-    Error::io("the helper lost its parent", error)
-}
-
-/// The verb of the next task; `None` when the parent has none any more.
-///
-/// # Errors
-/// When the socket cannot be used.
-pub fn next_verb() -> Result<Option<String>> {
-    match channel().and_then(|mut channel| read_message(&mut channel)) {
-        Ok(verb) => Ok(Some(verb)),
-        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(None),
-        Err(error) => Err(lost(error)),
-    }
-}
-
-/// Serves one task on the socket that is standard input, then returns. Its verb was read before.
+/// Serves one task on the socket that is standard input, then returns.
 ///
 /// # Errors
 /// When the socket cannot be used; failures of the task itself are answered.
 pub fn serve<T: Task>(world: &World) -> Result<()> {
-    let mut channel = channel().map_err(lost)?;
+    let lost = |error: std::io::Error| Error::io("the helper lost its parent", error);
+    let fd = std::io::stdin()
+        .as_fd()
+        .try_clone_to_owned()
+        .map_err(lost)?;
+    let mut channel = UnixStream::from(fd);
     let task: T = read_message(&mut channel).map_err(lost)?;
     let mut events = channel.try_clone().map_err(lost)?;
     let mut tell = |event: T::Event| {

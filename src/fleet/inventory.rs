@@ -19,7 +19,7 @@ use super::survey::{self, Asked, Key, Survey, Surveyed};
 use super::{Collector, Inventory, Manager, procfs, units};
 use crate::app::App;
 use crate::error::{Error, Kind, Result};
-use crate::helper::Helpers;
+use crate::helper;
 use crate::world::{self, Account, World};
 
 /// How many helpers work at once.
@@ -58,12 +58,12 @@ impl Default for Scope {
     }
 }
 
-/// Takes the inventory; `helpers` keeps those that are started for it.
+/// Takes the inventory.
 ///
 /// # Errors
 /// When the user database does not answer, or a home that was named does not exist: everything
 /// else that fails is in the inventory itself.
-pub fn take(world: &World, app: &App, scope: &Scope, helpers: &Arc<Helpers>) -> Result<Inventory> {
+pub fn take(world: &World, app: &App, scope: &Scope) -> Result<Inventory> {
     let accounts = accounts_in_scope(world, scope)?;
     let uids: Option<BTreeSet<u32>> = (!world.is_root() || !scope.users.is_empty())
         .then(|| accounts.iter().map(|account| account.uid).collect());
@@ -90,7 +90,7 @@ pub fn take(world: &World, app: &App, scope: &Scope, helpers: &Arc<Helpers>) -> 
     gathered.accounts = plan.accounts.clone();
     gathered.notes.append(&mut plan.notes);
     let jobs = plan.into_jobs(scope, &gathered.scan);
-    gathered.surveys = survey_all(world, jobs, scope.limit, helpers);
+    gathered.surveys = survey_all(world, jobs, scope.limit);
     Ok(assemble(app, scope, gathered))
 }
 
@@ -524,12 +524,7 @@ fn expand(pattern: &str) -> Vec<PathBuf> {
 pub(super) type Answered = (Account, Vec<Key>, Result<Surveyed, String>);
 
 /// Asks all accounts side by side. A thread that hangs is left behind.
-fn survey_all(
-    world: &World,
-    jobs: Vec<(Account, Survey)>,
-    limit: Duration,
-    helpers: &Arc<Helpers>,
-) -> Vec<Answered> {
+fn survey_all(world: &World, jobs: Vec<(Account, Survey)>, limit: Duration) -> Vec<Answered> {
     let waves = u32::try_from(jobs.len().div_ceil(WORKERS)).unwrap_or(1);
     let deadline = Instant::now() + limit.saturating_mul(waves) + Duration::from_secs(1);
     let mut waiting: BTreeMap<u32, (Account, Vec<Key>)> = jobs
@@ -552,14 +547,13 @@ fn survey_all(
     let (sender, receiver) = mpsc::channel();
     for _ in 0..workers {
         let (queue, world, sender) = (Arc::clone(&queue), Arc::clone(&world), sender.clone());
-        let helpers = Arc::clone(helpers);
         std::thread::spawn(move || {
             loop {
                 let next = queue.lock().ok().and_then(|mut queue| queue.pop());
                 let Some((account, survey)) = next else {
                     return;
                 };
-                let answer = helpers.perform(&world, &account, survey, limit, &mut |()| Ok(()));
+                let answer = helper::perform(&world, &account, survey, limit, &mut |()| Ok(()));
                 if sender
                     .send((account.uid, answer.map_err(|error| error.to_string())))
                     .is_err()

@@ -11,7 +11,7 @@ use crate::restart::{ReloadManager, Restart};
 use crate::state::lock::HoldHomes;
 use crate::world::World;
 
-/// Serves its tasks, one after the other, and ends. Only a parent that holds the other end of standard input hears of it.
+/// Serves one task and ends. Only a parent that holds the other end of standard input hears of it.
 #[must_use]
 pub fn main(args: &[std::ffi::OsString]) -> ExitCode {
     match serve(args) {
@@ -25,23 +25,16 @@ fn serve(args: &[std::ffi::OsString]) -> Result<()> {
     // Before anything is read that somebody else could have written.
     helper::become_account(&invocation)?;
     let world = World::read_as(invocation.account.clone())?;
-    while let Some(verb) = helper::next_verb()? {
-        perform(&verb, &world)?;
-    }
-    Ok(())
-}
-
-fn perform(verb: &str, world: &World) -> Result<()> {
-    match verb {
-        Survey::VERB => helper::serve::<Survey>(world),
-        Evaluate::VERB => helper::serve::<Evaluate>(world),
-        Fetch::VERB => helper::serve::<Fetch>(world),
-        Commit::VERB => helper::serve::<Commit>(world),
-        Restore::VERB => helper::serve::<Restore>(world),
-        Restart::VERB => helper::serve::<Restart>(world),
-        LookAgain::VERB => helper::serve::<LookAgain>(world),
-        ReloadManager::VERB => helper::serve::<ReloadManager>(world),
-        HoldHomes::VERB => helper::serve::<HoldHomes>(world),
+    match invocation.verb.as_str() {
+        Survey::VERB => helper::serve::<Survey>(&world),
+        Evaluate::VERB => helper::serve::<Evaluate>(&world),
+        Fetch::VERB => helper::serve::<Fetch>(&world),
+        Commit::VERB => helper::serve::<Commit>(&world),
+        Restore::VERB => helper::serve::<Restore>(&world),
+        Restart::VERB => helper::serve::<Restart>(&world),
+        LookAgain::VERB => helper::serve::<LookAgain>(&world),
+        ReloadManager::VERB => helper::serve::<ReloadManager>(&world),
+        HoldHomes::VERB => helper::serve::<HoldHomes>(&world),
         verb => Err(Error::new(
             Kind::Usage,
             format!("no task is called {verb:?}"),

@@ -2,13 +2,13 @@
 //! `status` and the run itself, so that they cannot disagree.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use super::{Session, dpkg, hook};
 use crate::error::Result;
 use crate::fleet::{Collector, Home, Inventory, inventory};
-use crate::helper::Helpers;
+use crate::helper;
 use crate::migrate::home::{Evaluate, HomeTarget};
 use crate::migrate::{Evaluation, HomeOutcome};
 use crate::plan::{Given, Owed, Plan, Target, targets, without_evaluation};
@@ -34,11 +34,10 @@ pub struct Look {
 /// # Errors
 /// When the machine cannot be looked at at all.
 pub fn look(session: &Session, owed: &[Owed], waited: bool) -> Result<Look> {
-    let helpers = Arc::new(Helpers::default());
-    let mut inventory = inventory::take(&session.world, &session.app, &session.scope(), &helpers)?;
+    let mut inventory = inventory::take(&session.world, &session.app, &session.scope())?;
     let targets = targets(&inventory, session.wishes.to);
     let half_installed = dpkg::withhold_half_installed(session, &mut inventory, &targets);
-    let (evaluations, failures) = evaluate(session, &inventory.homes, &targets, &helpers);
+    let (evaluations, failures) = evaluate(session, &inventory.homes, &targets);
     inventory.collectors.extend(failures);
     for target in targets.values() {
         inventory.notes.extend(target.notes.iter().cloned());
@@ -110,7 +109,6 @@ fn evaluate(
     session: &Session,
     homes: &[Home],
     targets: &BTreeMap<String, Target>,
-    helpers: &Helpers,
 ) -> (BTreeMap<String, Evaluation>, Vec<Collector>) {
     let mut by_owner: BTreeMap<u32, Vec<HomeTarget>> = BTreeMap::new();
     for home in homes {
@@ -128,7 +126,7 @@ fn evaluate(
             let results = &results;
             scope.spawn(move || {
                 let ids: Vec<String> = targets.iter().map(|target| target.id.clone()).collect();
-                let answer = evaluate_as_owner(session, uid, targets, helpers);
+                let answer = evaluate_as_owner(session, uid, targets);
                 let Ok(mut results) = results.lock() else {
                     return;
                 };
@@ -159,7 +157,6 @@ fn evaluate_as_owner(
     session: &Session,
     uid: u32,
     homes: Vec<HomeTarget>,
-    helpers: &Helpers,
 ) -> Result<Vec<Evaluation>> {
     let task = Evaluate {
         app: session.app.clone(),
@@ -169,7 +166,7 @@ fn evaluate_as_owner(
     let limit = session
         .left()
         .clamp(session.pace.least, Duration::from_secs(60));
-    helpers.perform(
+    helper::perform(
         &session.world,
         &owner(session, uid),
         task,

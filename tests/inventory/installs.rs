@@ -124,7 +124,7 @@ fn each_kind_of_install_is_told_and_is_stale_by_what_its_installer_leaves_and_by
         None,
         "for f in /opt/by-*/lib/python3.11/site-packages /opt/by-git /usr/lib/python3/dist-packages; do
            echo '# edited' >>$f/hermes_cli/main.py; touch $f/hermes_cli/config.py; done
-         cp -al /opt/by-uv /opt/by-uv-2; rm -r /opt/by-uv-2/lib/python3.11/site-packages/*.dist-info",
+         mkdir /opt/by-uv-2; cp -al /opt/by-uv/lib/python3.11/site-packages/hermes_cli /opt/by-uv-2",
     );
     let edited = plan(&fleet);
     let expected: &[&str] = &[];

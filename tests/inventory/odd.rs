@@ -274,7 +274,7 @@ mkdir /run/box; mount -t tmpfs box /run/box
 for folder in usr lib lib64 bin sbin opt srv etc dev proc; do
   [ ! -e /$folder ] || { mkdir /run/box/$folder; mount --rbind /$folder /run/box/$folder; }
 done
-start env -i PATH=/usr/bin:/bin HERMES_HOME=/srv/eve/hermes setsid -f chroot --userspec eve:eve /run/box $(command in-another-root)
+start env -i PATH=/usr/bin:/bin HERMES_HOME=/srv/eve/hermes setsid -f /usr/sbin/chroot --userspec eve:eve /run/box $(command in-another-root)
 for i in $(seq 200); do
   [ $(pgrep -c -f '^STAND_IN/bin/python -m hermes_cli.main -p (by|in)-.* serve$') -ge 9 ] && break; sleep 0.1
 done

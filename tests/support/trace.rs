@@ -93,7 +93,7 @@ pub fn traced(
         .by_maybe(user)
         .after(&tracer)
         .run();
-    let bytes = fleet.sandbox.read(&trace).expect("it was traced");
+    let bytes = fleet.sandbox.read(&trace).unwrap();
     let text = String::from_utf8_lossy(&bytes);
     let bad: Vec<&str> = text
         .lines()
