@@ -25,8 +25,8 @@ use crate::cli::{Cli, Command as Subcommand, Trigger};
 use crate::error::{Error, Kind};
 use crate::fleet::units::bus::{Bus, MANAGER, MANAGER_PATH, Reach};
 use crate::fleet::{Manager, Supervisor};
-use crate::plan::decide::{Decision, RuntimeOutcome, Step};
 use crate::plan::Plan;
+use crate::plan::decide::{Decision, RuntimeOutcome, Step};
 use crate::receipt::Receipt;
 use crate::ui::{Format, Ui};
 use crate::world::World;
@@ -239,7 +239,11 @@ fn refusal(unit: &str, limit: Duration) -> Option<String> {
 }
 
 /// Runs a program to its end: its exit status and what it printed; one that does not end is ended.
-pub(super) fn ask(program: &str, args: &[&str], limit: Duration) -> Result<(Option<i32>, String), String> {
+pub(super) fn ask(
+    program: &str,
+    args: &[&str],
+    limit: Duration,
+) -> Result<(Option<i32>, String), String> {
     let mut child = Command::new(program)
         .args(args)
         .env_clear()
