@@ -58,7 +58,7 @@ Register-ArgumentCompleter -Native -CommandName 'update' -ScriptBlock {
             [CompletionResult]::new('--version', '--version', [CompletionResultType]::ParameterName, 'Print version')
             [CompletionResult]::new('apply', 'apply', [CompletionResultType]::ParameterValue, 'Do it: migrate, restart, verify, write the receipt (what `update` alone does)')
             [CompletionResult]::new('plan', 'plan', [CompletionResultType]::ParameterValue, 'Show what a run would do, and why; changes nothing')
-            [CompletionResult]::new('status', 'status', [CompletionResultType]::ParameterValue, 'Show the fleet as it is: who runs what, for whom, and whether it is stale; changes nothing')
+            [CompletionResult]::new('status', 'status', [CompletionResultType]::ParameterValue, 'Show the fleet as it is: who runs what, for whom, and what is stale')
             [CompletionResult]::new('receipt', 'receipt', [CompletionResultType]::ParameterValue, 'Show and check the records of earlier runs (`update receipt show`)')
             [CompletionResult]::new('rollback', 'rollback', [CompletionResultType]::ParameterValue, 'Put back what a run wrote over, if nobody changed it since; databases are never rolled back')
             [CompletionResult]::new('audit', 'audit', [CompletionResultType]::ParameterValue, 'Prove the audit chain, or write it out')

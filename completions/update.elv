@@ -53,7 +53,7 @@ set edit:completion:arg-completer[update] = {|@words|
             cand --version 'Print version'
             cand apply 'Do it: migrate, restart, verify, write the receipt (what `update` alone does)'
             cand plan 'Show what a run would do, and why; changes nothing'
-            cand status 'Show the fleet as it is: who runs what, for whom, and whether it is stale; changes nothing'
+            cand status 'Show the fleet as it is: who runs what, for whom, and what is stale'
             cand receipt 'Show and check the records of earlier runs (`update receipt show`)'
             cand rollback 'Put back what a run wrote over, if nobody changed it since; databases are never rolled back'
             cand audit 'Prove the audit chain, or write it out'

@@ -60,7 +60,7 @@ complete -c update -n "__fish_update_needs_command" -l dry-run -d 'The same as `
 complete -c update -n "__fish_update_needs_command" -s V -l version -d 'Print version'
 complete -c update -n "__fish_update_needs_command" -f -a "apply" -d 'Do it: migrate, restart, verify, write the receipt (what `update` alone does)'
 complete -c update -n "__fish_update_needs_command" -f -a "plan" -d 'Show what a run would do, and why; changes nothing'
-complete -c update -n "__fish_update_needs_command" -f -a "status" -d 'Show the fleet as it is: who runs what, for whom, and whether it is stale; changes nothing'
+complete -c update -n "__fish_update_needs_command" -f -a "status" -d 'Show the fleet as it is: who runs what, for whom, and what is stale'
 complete -c update -n "__fish_update_needs_command" -f -a "receipt" -d 'Show and check the records of earlier runs (`update receipt show`)'
 complete -c update -n "__fish_update_needs_command" -f -a "rollback" -d 'Put back what a run wrote over, if nobody changed it since; databases are never rolled back'
 complete -c update -n "__fish_update_needs_command" -f -a "audit" -d 'Prove the audit chain, or write it out'

@@ -54,7 +54,7 @@ pub enum Command {
     Apply,
     /// Show what a run would do, and why; changes nothing
     Plan(PlanFlags),
-    /// Show the fleet as it is: who runs what, for whom, and whether it is stale; changes nothing
+    /// Show the fleet as it is: who runs what, for whom, and what is stale
     Status(StatusFlags),
     /// Show and check the records of earlier runs (`update receipt show`)
     Receipt {
