@@ -60,7 +60,7 @@ complete -c update -n "__fish_update_needs_command" -l dry-run -d 'The same as `
 complete -c update -n "__fish_update_needs_command" -s V -l version -d 'Print version'
 complete -c update -n "__fish_update_needs_command" -f -a "apply" -d 'Do it: migrate, restart, verify, write the receipt (what `update` alone does)'
 complete -c update -n "__fish_update_needs_command" -f -a "plan" -d 'Show what a run would do, and why; changes nothing'
-complete -c update -n "__fish_update_needs_command" -f -a "status" -d 'Show the fleet as it is'
+complete -c update -n "__fish_update_needs_command" -f -a "status" -d 'Show the fleet as it is: who runs what, for whom, and what is stale'
 complete -c update -n "__fish_update_needs_command" -f -a "receipt" -d 'Show and check the records of earlier runs (`update receipt show`)'
 complete -c update -n "__fish_update_needs_command" -f -a "rollback" -d 'Put back what a run wrote over, if nobody changed it since; databases are never rolled back'
 complete -c update -n "__fish_update_needs_command" -f -a "audit" -d 'Prove the audit chain, or write it out'
@@ -161,6 +161,7 @@ complete -c update -n "__fish_update_using_subcommand status" -l trigger -d 'Wha
 cron\t'A timer or cron'
 package\t'A package\'s post-installation hook'"
 complete -c update -n "__fish_update_using_subcommand status" -l metrics-file -d 'Write the result as metrics for the textfile collector of Prometheus' -r -F
+complete -c update -n "__fish_update_using_subcommand status" -l watch -d 'Look again each second until Ctrl-C; only on a terminal, and only as text'
 complete -c update -n "__fish_update_using_subcommand status" -l json -d 'The same as --format json'
 complete -c update -n "__fish_update_using_subcommand status" -s q -l quiet -d 'Say nothing when all is clean'
 complete -c update -n "__fish_update_using_subcommand status" -s v -l verbose -d 'Say more'

@@ -54,8 +54,8 @@ pub enum Command {
     Apply,
     /// Show what a run would do, and why; changes nothing
     Plan(PlanFlags),
-    /// Show the fleet as it is
-    Status,
+    /// Show the fleet as it is: who runs what, for whom, and what is stale
+    Status(StatusFlags),
     /// Show and check the records of earlier runs (`update receipt show`)
     Receipt {
         /// Which question
@@ -233,6 +233,14 @@ pub struct PlanFlags {
     /// End with 5 if a run would change something, else with 1 if a row could not be clean
     #[arg(long)]
     pub check: bool,
+}
+
+/// What concerns `status` alone
+#[derive(Debug, Args)]
+pub struct StatusFlags {
+    /// Look again each second until Ctrl-C; only on a terminal, and only as text
+    #[arg(long)]
+    pub watch: bool,
 }
 
 /// What concerns every subcommand

@@ -66,6 +66,10 @@ struct Assembly<'a> {
     served: BTreeMap<Key, Served>,
     /// With the uid of the account that read them.
     reports: Vec<(u32, SelfReport)>,
+    /// Where the reports of a process stand among them.
+    reports_of: BTreeMap<u32, Vec<usize>>,
+    /// Processes that belong to the runtime of another process.
+    workers: BTreeSet<u32>,
     collectors: Vec<Collector>,
     notes: Vec<String>,
     /// Why nobody answered for a key.
@@ -84,6 +88,8 @@ impl<'a> Assembly<'a> {
             units: BTreeMap::new(),
             served: BTreeMap::new(),
             reports: Vec::new(),
+            reports_of: BTreeMap::new(),
+            workers: BTreeSet::new(),
             collectors: gathered.kernel,
             notes: gathered.notes,
             failed: BTreeMap::new(),
@@ -104,13 +110,15 @@ impl<'a> Assembly<'a> {
             }
         }
         this.homes = claims.settle(&mut this.notes);
+        let owners: BTreeMap<&str, u32> = this
+            .homes
+            .iter()
+            .map(|home| (home.id.as_str(), home.uid))
+            .collect();
         for (uid, mut served) in served {
             // Nobody says for others who serves their homes: it would choose the version for them.
-            served.homes.retain(|id| {
-                this.homes
-                    .iter()
-                    .any(|home| home.id == *id && home.uid == uid)
-            });
+            let is_own = |id: &String| owners.get(id.as_str()) == Some(&uid);
+            served.homes.retain(is_own);
             this.served.insert(served.key.clone(), served);
         }
         for install in this.installs.values() {
@@ -175,8 +183,11 @@ impl<'a> Assembly<'a> {
                 key => asked.is_none_or(|asked| asked.contains(key)),
             });
         served.extend(mine.map(|served| (uid, served)));
-        self.reports
-            .extend(answer.reports.into_iter().map(|report| (uid, report)));
+        for report in answer.reports {
+            let at = self.reports.len();
+            self.reports_of.entry(report.pid).or_default().push(at);
+            self.reports.push((uid, report));
+        }
         self.collectors.extend(answer.collectors);
         self.notes.extend(answer.notes);
     }
@@ -328,6 +339,7 @@ impl<'a> Assembly<'a> {
             }
             let is_other = one.process.incarnation.pid != pid && !main.foreign;
             if is_other && !runtimes::is_shell(&one.process.argv) {
+                self.workers.insert(one.process.incarnation.pid);
                 self.notes.push(format!(
                     "process {} belongs to the {} of process {pid}",
                     one.process.incarnation.pid, main.recognised.kind
@@ -419,12 +431,13 @@ impl<'a> Assembly<'a> {
     }
 
     fn report_of(&self, one: &Seen) -> Option<&SelfReport> {
-        self.reports
+        self.reports_of
+            .get(&one.process.incarnation.pid)?
             .iter()
+            .map(|at| &self.reports[*at])
             .filter(|(uid, report)| {
                 *uid == one.process.uid
                     && report.kind == one.recognised.kind
-                    && report.pid == one.process.incarnation.pid
                     && report.start_ticks == one.process.incarnation.start_ticks
             })
             .map(|(_, report)| report)
@@ -612,18 +625,17 @@ impl<'a> Assembly<'a> {
 
     /// Records that name no living runtime are facts worth a line, and nothing more.
     fn note_stale(&mut self, runtimes: &[Runtime]) {
+        let alive: BTreeSet<(u32, u64)> = runtimes
+            .iter()
+            .filter_map(|runtime| runtime.process.as_ref())
+            .map(|process| {
+                let incarnation = &process.incarnation;
+                (incarnation.pid, incarnation.start_ticks)
+            })
+            .collect();
         for (_, report) in &self.reports {
-            let lives = runtimes.iter().any(|runtime| {
-                runtime.process.as_ref().is_some_and(|process| {
-                    process.incarnation.pid == report.pid
-                        && process.incarnation.start_ticks == report.start_ticks
-                })
-            });
-            let is_worker = self
-                .notes
-                .iter()
-                .any(|note| note.starts_with(&format!("process {} belongs", report.pid)));
-            if !lives && !is_worker {
+            let lives = alive.contains(&(report.pid, report.start_ticks));
+            if !lives && !self.workers.contains(&report.pid) {
                 let state = report
                     .state
                     .as_deref()

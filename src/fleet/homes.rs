@@ -276,7 +276,10 @@ impl Search<'_> {
         let mut names = Vec::new();
         for entry in entries {
             match entry {
-                Ok(entry) => names.push(entry.file_name()),
+                Ok(entry) => {
+                    let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+                    names.push((is_link, entry.file_name()));
+                }
                 Err(error) => {
                     self.found
                         .trouble
@@ -293,8 +296,9 @@ impl Search<'_> {
                 break;
             }
         }
+        // Folders before links to them: a home goes by its own name.
         names.sort_unstable();
-        for name in names {
+        for (_, name) in names {
             let path = profiles.join(&name);
             if name.to_str().is_none() {
                 // No application names one so, and no document of ours could.

@@ -160,10 +160,27 @@ pub fn cmdline_bytes(pid: u32, bytes: &mut Vec<u8>) -> io::Result<bool> {
         Err(error) if is_gone(&error) => return Ok(false),
         Err(error) => return Err(error),
     };
-    match file.take(ARGV_LIMIT).read_to_end(bytes) {
-        Ok(_) => Ok(true),
-        Err(error) if is_gone(&error) => Ok(false),
-        Err(error) => Err(error),
+    // The kernel gives all that there is and fits, so that a short read is the end.
+    let mut chunk = [0; 4096];
+    loop {
+        match rustix::io::read(&file, &mut chunk) {
+            Ok(count) => {
+                bytes.extend_from_slice(&chunk[..count]);
+                if count < chunk.len() || bytes.len() as u64 >= ARGV_LIMIT {
+                    return Ok(true);
+                }
+            }
+            Err(Errno::INTR) => {}
+            Err(error) => {
+                bytes.clear();
+                let error = io::Error::from(error);
+                return if is_gone(&error) {
+                    Ok(false)
+                } else {
+                    Err(error)
+                };
+            }
+        }
     }
 }
 
@@ -535,10 +552,15 @@ fn read_whole(pid: u32, wanted_env: &[String]) -> Result<Option<Process>, ReadEr
         None => (None, false),
     };
     let cwd = kernel_link(&folder, "cwd")?.and_then(|target| strip_deleted(target).0);
-    let environ = match folder.bytes("environ", ENVIRON_LIMIT) {
-        Ok(bytes) => Some(bytes),
-        Err(error) if is_denied(&error.error) => None,
-        Err(error) => return Err(error),
+    let environ = if wanted_env.is_empty() {
+        // It may be large, and nothing of it is asked for.
+        Some(Vec::new())
+    } else {
+        match folder.bytes("environ", ENVIRON_LIMIT) {
+            Ok(bytes) => Some(bytes),
+            Err(error) if is_denied(&error.error) => None,
+            Err(error) => return Err(error),
+        }
     };
     let pid_namespace = folder
         .link("ns/pid")?

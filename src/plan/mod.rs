@@ -71,6 +71,8 @@ pub struct PlannedRuntime {
     pub runtime: Runtime,
     /// What becomes of it.
     pub step: Step,
+    /// Whether it serves an old state.
+    pub age: Age,
     /// The row of the mechanism table that is its, if one matches.
     pub mechanism: Option<Mechanism>,
     /// Why that row.
@@ -124,6 +126,9 @@ pub fn targets(inventory: &Inventory, to: Option<u32>) -> BTreeMap<String, Targe
     for home in &inventory.homes {
         siblings.entry(&home.root).or_default().insert(&home.id);
     }
+    // Once a root, not once a home: a root may have thousands of both.
+    let busy_siblings = installs.busy.serving_each(&siblings);
+    let idle_siblings = installs.idle.serving_each(&siblings);
     inventory
         .homes
         .iter()
@@ -132,11 +137,11 @@ pub fn targets(inventory: &Inventory, to: Option<u32>) -> BTreeMap<String, Targe
             let found = installs
                 .busy
                 .serving(&own)
-                .or_else(|| installs.busy.serving(siblings.get(&*home.root)?))
+                .or_else(|| busy_siblings.get(&*home.root).cloned())
                 .or_else(|| installs.checkout_of(home))
                 .or_else(|| installs.only_one_of(home.uid))
                 .or_else(|| installs.idle.serving(&own))
-                .or_else(|| installs.idle.serving(siblings.get(&*home.root)?))
+                .or_else(|| idle_siblings.get(&*home.root).cloned())
                 .unwrap_or_default();
             let target = match found.first() {
                 Some(lowest) => Target {
@@ -168,6 +173,18 @@ struct Installs<'a> {
 struct Serving<'a>(BTreeMap<&'a str, Vec<&'a Install>>);
 
 impl<'a> Serving<'a> {
+    /// Those that serve any home of each root.
+    fn serving_each<'b>(
+        &self,
+        roots: &BTreeMap<&'b std::path::Path, BTreeSet<&str>>,
+    ) -> BTreeMap<&'b std::path::Path, Vec<&'a Install>> {
+        let found = |homes| self.serving(homes);
+        roots
+            .iter()
+            .filter_map(|(root, homes)| Some((*root, found(homes)?)))
+            .collect()
+    }
+
     /// Those that serve any of these homes, the lowest expectation first.
     fn serving(&self, homes: &BTreeSet<&str>) -> Option<Vec<&'a Install>> {
         let mut found: Vec<&Install> = homes
@@ -283,11 +300,24 @@ impl Plan {
                 )
             })
             .collect();
+        let by_id: BTreeMap<&str, usize> = homes
+            .iter()
+            .enumerate()
+            .map(|(index, home)| (home.home.id.as_str(), index))
+            .collect();
+        let served = |runtime: &Runtime| -> Vec<&PlannedHome> {
+            let ids = runtime.homes.iter();
+            // In the order of the plan, whatever order the runtime names them in.
+            let found: BTreeSet<usize> = ids
+                .filter_map(|id| by_id.get(id.as_str()).copied())
+                .collect();
+            found.into_iter().map(|index| &homes[index]).collect()
+        };
         let runtimes = given
             .inventory
             .runtimes
             .iter()
-            .filter_map(|runtime| plan_runtime(runtime, &homes, &given))
+            .filter_map(|runtime| plan_runtime(runtime, &served(runtime), &given))
             .collect();
         Self { homes, runtimes }
     }
@@ -374,19 +404,15 @@ fn plan_home(
 
 fn plan_runtime(
     runtime: &Runtime,
-    homes: &[PlannedHome],
+    served: &[&PlannedHome],
     given: &Given<'_>,
 ) -> Option<PlannedRuntime> {
-    let served: Vec<&PlannedHome> = homes
-        .iter()
-        .filter(|home| runtime.homes.contains(&home.home.id))
-        .collect();
     let user = given
         .names
         .get(&runtime.uid)
         .cloned()
         .unwrap_or_else(|| runtime.uid.to_string());
-    let fields = fields(runtime, &user, &served);
+    let fields = fields(runtime, &user, served);
     let chosen = given.table.choose(&Subject::of(runtime));
     let mechanism = chosen.row.cloned();
     let instruction = mechanism
@@ -395,8 +421,8 @@ fn plan_runtime(
         .unwrap_or_default();
     let facts = Facts {
         runtime,
-        not_ours: not_ours(runtime, &served, given),
-        age: age(runtime, &served, given),
+        not_ours: not_ours(runtime, served, given),
+        age: age(runtime, served, given),
         blocked_by: served
             .iter()
             .map(|home| home.evaluation.outcome)
@@ -417,6 +443,7 @@ fn plan_runtime(
         step => Some(PlannedRuntime {
             runtime: runtime.clone(),
             step,
+            age: facts.age,
             mechanism,
             chosen: chosen.why,
             fields,
@@ -546,3 +573,6 @@ impl crate::fleet::Incarnation {
             && self.start_ticks == other.start_ticks
     }
 }
+
+#[cfg(test)]
+mod tests;

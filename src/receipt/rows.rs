@@ -10,7 +10,7 @@ use super::{
 use crate::fleet::{
     Collector, CollectorOutcome, Install, Process, Runtime, SelfReport, Supervisor, Unit,
 };
-use crate::plan::decide::{Decision, RuntimeOutcome, Step};
+use crate::plan::decide::{Age, Decision, RuntimeOutcome, Step};
 use crate::plan::{PlannedHome, PlannedRuntime};
 use crate::restart::{Call, Observation};
 use crate::screen;
@@ -164,6 +164,13 @@ pub fn runtime(
         .as_ref()
         .map(|process| life(process, runtime.unit.as_ref(), runtime.self_report.as_ref()));
     let acts = matches!(planned.step, Step::Act(_));
+    let (stale, stale_reason) = match &planned.age {
+        // Nothing runs: there is nothing that could be old.
+        _ if runtime.process.is_none() => (None, ""),
+        Age::Fresh => (Some(false), ""),
+        Age::Stale(why) => (Some(true), why.as_str()),
+        Age::Unknown(why) => (None, why.as_str()),
+    };
     RuntimeRow {
         id: runtime.id.clone(),
         kind: runtime.kind.clone(),
@@ -180,6 +187,8 @@ pub fn runtime(
         uid: runtime.uid,
         user: user.to_owned(),
         install: runtime.install.clone(),
+        stale,
+        stale_reason: screen::text(stale_reason),
         supervisor: screen::text(&supervisor(&runtime.supervisor)),
         unit: slot(runtime),
         mechanism: planned.mechanism.as_ref().map(|row| row.id.clone()),

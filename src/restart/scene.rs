@@ -105,10 +105,12 @@ pub(super) fn reports(order: &Order) -> Vec<SelfReport> {
     let Some(kind) = order.app.runtime(&order.kind) else {
         return Vec::new();
     };
+    // Without the list of locks the files still speak for themselves.
+    let locks = procfs::flocks().unwrap_or_default();
     order
         .homes
         .iter()
-        .flat_map(|home| selfreport::read(home, kind, SOCKET_LIMIT).reports)
+        .flat_map(|home| selfreport::read(home, kind, &locks, SOCKET_LIMIT).reports)
         .collect()
 }
 

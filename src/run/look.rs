@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use super::{Session, hook};
+use super::{Session, dpkg, hook};
 use crate::error::Result;
 use crate::fleet::{Collector, Home, Inventory, inventory};
 use crate::helper;
@@ -36,7 +36,7 @@ pub struct Look {
 pub fn look(session: &Session, owed: &[Owed], waited: bool) -> Result<Look> {
     let mut inventory = inventory::take(&session.world, &session.app, &session.scope())?;
     let targets = targets(&inventory, session.wishes.to);
-    let half_installed = hook::withhold_half_installed(session, &mut inventory, &targets);
+    let half_installed = dpkg::withhold_half_installed(session, &mut inventory, &targets);
     let (evaluations, failures) = evaluate(session, &inventory.homes, &targets);
     inventory.collectors.extend(failures);
     for target in targets.values() {
@@ -53,7 +53,7 @@ pub fn look(session: &Session, owed: &[Owed], waited: bool) -> Result<Look> {
         names: &session.names(),
         waited,
     });
-    hook::leave_half_installed(&half_installed, &mut plan);
+    dpkg::leave_half_installed(&half_installed, &mut plan);
     Ok(Look { inventory, plan })
 }
 

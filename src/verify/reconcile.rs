@@ -325,6 +325,7 @@ mod tests {
         PlannedRuntime {
             runtime,
             step,
+            age: crate::plan::decide::Age::Fresh,
             mechanism: None,
             chosen: String::new(),
             fields: Fields::default(),
