@@ -29,6 +29,7 @@ use std::ops::Range;
 
 use super::{Document, Edit, Invalid, Key, Path, Refusal, Value};
 use emit::Layout;
+use lines::Lines;
 use part::Part;
 
 /// A YAML document.
@@ -121,6 +122,16 @@ impl Yaml {
         start_of(run.start).unwrap_or(0)..start_of(run.end).unwrap_or(self.body().len())
     }
 
+    /// How new lines are to look in some entries.
+    fn layout_of(&self, run: &Range<usize>) -> Layout {
+        let body = self.body();
+        let above = self.lines_of(run).start.checked_sub(1);
+        Layout {
+            above: above.and_then(|feed| Lines::new(body, 0).ending(feed)),
+            ..self.layout
+        }
+    }
+
     /// Some entries as a part, if their lines mean by themselves what they mean in the document.
     fn part(&self, run: &Range<usize>) -> Option<Part> {
         let bytes = self.lines_of(run);
@@ -187,7 +198,7 @@ impl Document for Yaml {
         if run.len() < self.entries.len()
             && let Some(part) = self.part(&run)
         {
-            if let Some(new) = part.changed(edit, self.layout)? {
+            if let Some(new) = part.changed(edit, self.layout_of(&run))? {
                 self.put(run, new);
             }
             return Ok(());

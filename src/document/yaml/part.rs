@@ -82,6 +82,7 @@ impl Part {
             unit,
             dash: below(false).unwrap_or(unit),
             eol: lines.ending(0).unwrap_or("\n"),
+            above: None,
         }
     }
 
