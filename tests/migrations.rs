@@ -375,7 +375,7 @@ fn what_changed_is_named_with_its_step() {
     );
     assert_eq!(
         evaluation.files[0].sha256_after,
-        fleet_update::migrate::sha256(&after["config.yaml"])
+        fleet_update::digest::sha256(&after["config.yaml"])
     );
     let mut again = home("");
     again.files = after;

@@ -24,7 +24,7 @@ use fleet_update::state::jobs::{self, JobState, Origin, Work};
 use fleet_update::state::requests::{self, Admission, Request};
 use fleet_update::state::scope::{self, Scope};
 use fleet_update::state::secret::{self, Broker, Purpose, Reference, Secret};
-use fleet_update::state::{Lock, State, Store, receipts};
+use fleet_update::state::{Lock, State, Store};
 use fleet_update::world::World;
 use serde_json::json;
 use tempfile::TempDir;
@@ -233,7 +233,7 @@ fn the_first_event_follows_genesis_and_each_hash_is_that_of_its_canonical_text()
     let mut previous = "GENESIS".to_owned();
     for line in lines.lines() {
         let (hash, text) = line.split_once(' ').expect("a hash and an event");
-        assert_eq!(hash, receipts::digest(text.as_bytes()));
+        assert_eq!(hash, fleet_update::digest::sha256(text.as_bytes()));
         let value: serde_json::Value = serde_json::from_str(text).expect("JSON");
         assert_eq!(value["previous"], previous.as_str());
         assert_eq!(
@@ -300,7 +300,7 @@ fn a_payload_that_is_not_json_is_noticed_even_where_its_hash_was_made_to_fit() {
             .expect("a database");
         lines.trim_end()[65..].replace(r#"{"number":1}"#, "{number")
     };
-    let hash = receipts::digest(text.as_bytes());
+    let hash = fleet_update::digest::sha256(text.as_bytes());
     place
         .raw()
         .execute("UPDATE audit SET payload = '{number', hash = ?1", [hash])

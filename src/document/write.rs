@@ -99,18 +99,8 @@ impl Original {
     /// The SHA-256 of its content, in hexadecimal digits.
     #[must_use]
     pub fn digest(&self) -> String {
-        digest(&self.bytes)
+        crate::digest::sha256(&self.bytes)
     }
-}
-
-/// The SHA-256 of bytes, in hexadecimal digits.
-#[must_use]
-pub fn digest(bytes: &[u8]) -> String {
-    use sha2::Digest as _;
-    sha2::Sha256::digest(bytes)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
 }
 
 impl Folder {

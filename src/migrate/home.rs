@@ -441,28 +441,17 @@ fn open(target: &HomeTarget) -> std::result::Result<HomeFolder, String> {
 /// Bytes as hexadecimal text: twice as long as they are, whatever they hold.
 mod hexadecimal {
     use super::{Deserialize, Deserializer, Serializer};
+    use crate::digest;
 
     pub(super) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&super::super::hex(bytes))
+        serializer.serialize_str(&digest::hex(bytes))
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Vec<u8>, D::Error> {
         let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-        let digit = |byte: u8| {
-            char::from(byte)
-                .to_digit(16)
-                .and_then(|digit| u8::try_from(digit).ok())
-        };
-        let pairs = text.as_bytes().chunks(2);
-        pairs
-            .map(|pair| match pair {
-                [high, low] => Some(digit(*high)? << 4 | digit(*low)?),
-                _ => None,
-            })
-            .collect::<Option<Vec<u8>>>()
-            .ok_or_else(|| serde::de::Error::custom("not hexadecimal"))
+        digest::unhex(&text).ok_or_else(|| serde::de::Error::custom("not hexadecimal"))
     }
 }
 

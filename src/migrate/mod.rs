@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 pub mod builtin;
 pub mod cases;
@@ -25,6 +24,7 @@ pub use catalog::{Catalog, Step};
 pub use version::Stamp;
 
 use crate::app::App;
+use crate::digest::sha256;
 use crate::document::{self, Edit, Path, Value};
 use ops::Draft;
 
@@ -498,21 +498,4 @@ fn conclude(
             after,
         )
     }
-}
-
-/// The SHA-256 of bytes, in hexadecimal.
-#[must_use]
-pub fn sha256(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
-}
-
-/// Bytes in hexadecimal.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        text.push(char::from(DIGITS[usize::from(byte >> 4)]));
-        text.push(char::from(DIGITS[usize::from(byte & 15)]));
-    }
-    text
 }

@@ -18,6 +18,7 @@ use super::look::{Look, is_blind, is_withheld, look, look_until_settled};
 use super::restarts::{self, Interruption};
 use super::{Session, hook, migrate, notify};
 use crate::cli::Trigger;
+use crate::digest::sha256;
 use crate::error::{Error, Kind, Result};
 use crate::migrate::HomeOutcome;
 use crate::plan::decide::{Decision, RuntimeOutcome};
@@ -27,7 +28,7 @@ use crate::receipt::{
     Debt, Host, Invoker, Receipt, RuntimeRow, SCHEMA, Tool, Verdict, VerdictOutcome, rows,
 };
 use crate::restart::escape;
-use crate::state::{Lock, receipts};
+use crate::state::Lock;
 use crate::verify::reconcile::{Outcome, Settled, reconcile};
 use crate::world::fail_point;
 use crate::{screen, world};
@@ -146,7 +147,7 @@ impl Run<'_> {
         receipt.parent = self.session.state.latest_digest()?;
         receipt.tool.sha256 = std::fs::read("/proc/self/exe")
             .ok()
-            .map(|bytes| receipts::digest(&bytes));
+            .map(|bytes| sha256(&bytes));
         Ok(())
     }
 

@@ -292,7 +292,7 @@ fn copy(run: &Run<'_>, homes: &[Chosen<'_>], receipt: &mut Receipt) -> Result<()
             let found = |entry: &Entry| fetched.files.iter().find(|file| file.path == entry.path);
             let changed = home.entries.iter().find(|entry| {
                 found(entry)
-                    .is_none_or(|file| crate::migrate::sha256(&file.bytes) != entry.sha256_after)
+                    .is_none_or(|file| crate::digest::sha256(&file.bytes) != entry.sha256_after)
             });
             if let Some(entry) = changed {
                 let reason = fetched

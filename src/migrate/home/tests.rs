@@ -282,7 +282,7 @@ fn a_snapshot_is_fetched_and_put_back() {
     assert_eq!(fetched.files[0].bytes, OLD.as_bytes());
     assert_eq!(
         fetched.files[0].sha256,
-        super::super::sha256(OLD.as_bytes())
+        crate::digest::sha256(OLD.as_bytes())
     );
     let planned = scratch.planned(&home);
     let done = scratch.commit(&[planned]).remove(0);
