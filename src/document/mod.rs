@@ -16,6 +16,8 @@ pub mod json;
 pub mod toml;
 pub mod yaml;
 pub mod write;
+#[cfg(test)]
+mod harness;
 
 use std::fmt;
 

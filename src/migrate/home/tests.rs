@@ -119,21 +119,27 @@ fn a_planned_home_is_written_and_is_current_afterwards() {
 fn a_current_home_is_not_written() {
     let scratch = Scratch::new();
     let home = scratch.home("a", &[("config.yaml", "_config_version: 50\n")]);
-    let before = std::fs::metadata(home.path.join("config.yaml")).unwrap();
-    let folder = std::fs::metadata(&home.path).unwrap();
+    let state = |path: &Path| {
+        let meta = std::fs::metadata(path).unwrap();
+        let times = (
+            meta.mtime(),
+            meta.mtime_nsec(),
+            meta.ctime(),
+            meta.ctime_nsec(),
+        );
+        (meta.ino(), times)
+    };
+    let all = || (state(&home.path), state(&home.path.join("config.yaml")));
+    let before = all();
     assert_eq!(
         scratch.evaluate(std::slice::from_ref(&home))[0].outcome,
         HomeOutcome::Current
     );
-    let after = std::fs::metadata(home.path.join("config.yaml")).unwrap();
-    assert_eq!(
-        (before.ino(), before.ctime_nsec()),
-        (after.ino(), after.ctime_nsec())
-    );
-    assert_eq!(
-        folder.ctime_nsec(),
-        std::fs::metadata(&home.path).unwrap().ctime_nsec()
-    );
+    assert_eq!(all(), before);
+    // Not even if somebody asks for it.
+    let done = scratch.commit(&[(home.clone(), Vec::new(), Vec::new())]);
+    assert_eq!(done[0].outcome, HomeOutcome::Conflict);
+    assert_eq!(all(), before);
 }
 
 #[test]
