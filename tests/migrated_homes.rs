@@ -24,7 +24,10 @@ use fleet_update::migrate::{Catalog, HomeOutcome, MemoryHome, evaluate};
 use fleet_update::world::World;
 
 #[path = "support/homes.rs"]
-#[allow(dead_code, reason = "what a home was made for is asked in `hermes_oracle`")]
+#[allow(
+    dead_code,
+    reason = "what a home was made for is asked in `hermes_oracle`"
+)]
 mod homes;
 
 use homes::Generator;
