@@ -151,7 +151,7 @@ fn load_the_catalog() -> Catalog {
 /// A thousand homes of 4 KB, 12 to 33, with their snapshot and every sync, beside the bare writes of the same
 /// bytes: each round does all in turn, so that a busy machine is busy for all of them. Prints the medians.
 fn compare_with_bare_writes() {
-    const ROUNDS: usize = 7;
+    const ROUNDS: usize = 5;
     let world = World::read().unwrap();
     let mut times: [Vec<Duration>; 3] = [Vec::new(), Vec::new(), Vec::new()];
     for _ in 0..ROUNDS {
