@@ -14,7 +14,10 @@
 
 mod folder;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
 
 use rayon::prelude::*;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -23,7 +26,7 @@ use super::{Catalog, Evaluation, FileChange, HomeOutcome, HomeView as _, evaluat
 use crate::app::App;
 use crate::document::MAX_BYTES;
 use crate::document::write::{Folder, Original, Ownership, WriteError, Written};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::helper::Task;
 use crate::screen;
 use crate::world::World;
@@ -34,9 +37,6 @@ const FETCH_LIMIT: usize = 12 << 20;
 
 /// Homes that are written side by side: the disk orders its syncs better than a loop does.
 const WRITERS: usize = 8;
-
-/// Homes that are written between two reports.
-const BATCH: usize = 64;
 
 /// A home to look at or to write.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -330,17 +330,41 @@ fn side_by_side<T: Sync, R: Send>(
     tell: &mut dyn FnMut(R) -> Result<()>,
     work: impl Fn(&T) -> R + Sync,
 ) -> Result<()> {
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(WRITERS)
-        .build()
-        .map_err(|error| Error::new(Kind::Io, "cannot start threads").with_source(error))?;
-    for batch in items.chunks(BATCH) {
-        let results: Vec<R> = pool.install(|| batch.par_iter().map(&work).collect());
-        for result in results {
-            tell(result)?;
+    let next = AtomicUsize::new(0);
+    let (sender, results) = mpsc::channel();
+    std::thread::scope(|scope| {
+        for _ in 0..WRITERS.min(items.len()) {
+            let (sender, next, work) = (sender.clone(), &next, &work);
+            let writer = move || {
+                while let Some((at, item)) = take(items, next) {
+                    // Nobody listens any more: the caller gave up, and nothing more is begun.
+                    if sender.send((at, work(item))).is_err() {
+                        break;
+                    }
+                }
+            };
+            std::thread::Builder::new()
+                .spawn_scoped(scope, writer)
+                .map_err(|error| Error::io("cannot start threads", error))?;
         }
-    }
-    Ok(())
+        drop(sender);
+        let mut early = BTreeMap::new();
+        let mut due = 0;
+        for (at, result) in results {
+            early.insert(at, result);
+            while let Some(result) = early.remove(&due) {
+                tell(result)?;
+                due += 1;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// The next item that nobody has taken, and its place.
+fn take<'t, T>(items: &'t [T], next: &AtomicUsize) -> Option<(usize, &'t T)> {
+    let at = next.fetch_add(1, Ordering::Relaxed);
+    items.get(at).map(|item| (at, item))
 }
 
 fn commit(
@@ -548,28 +572,17 @@ fn open(target: &HomeTarget) -> std::result::Result<HomeFolder, String> {
 /// Bytes as hexadecimal text: twice as long as they are, whatever they hold.
 mod hexadecimal {
     use super::{Deserialize, Deserializer, Serializer};
+    use crate::digest;
 
     pub(super) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&super::super::hex(bytes))
+        serializer.serialize_str(&digest::hex(bytes))
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Vec<u8>, D::Error> {
         let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-        let digit = |byte: u8| {
-            char::from(byte)
-                .to_digit(16)
-                .and_then(|digit| u8::try_from(digit).ok())
-        };
-        let pairs = text.as_bytes().chunks(2);
-        pairs
-            .map(|pair| match pair {
-                [high, low] => Some(digit(*high)? << 4 | digit(*low)?),
-                _ => None,
-            })
-            .collect::<Option<Vec<u8>>>()
-            .ok_or_else(|| serde::de::Error::custom("not hexadecimal"))
+        digest::unhex(&text).ok_or_else(|| serde::de::Error::custom("not hexadecimal"))
     }
 }
 

@@ -267,7 +267,7 @@ fn is_whole(home: &PlannedHome, fetched: &Fetched) -> bool {
     let planned = &home.evaluation.files;
     let is_as_planned = |file: &FileChange| {
         let found = fetched.files.iter().find(|found| found.path == file.path);
-        found.map(|found| crate::migrate::sha256(&found.bytes)) == file.sha256_before
+        found.map(|found| crate::digest::sha256(&found.bytes)) == file.sha256_before
     };
     fetched.error.is_none()
         && fetched.files.len() <= planned.len()

@@ -289,7 +289,7 @@ fn copy(run: &Run<'_>, homes: &[Chosen<'_>], receipt: &mut Receipt) -> Result<()
                 return Ok(());
             };
             let found = |entry: &Entry| fetched.files.iter().find(|file| file.path == entry.path);
-            let now = |entry: &Entry| found(entry).map(|file| crate::migrate::sha256(&file.bytes));
+            let now = |entry: &Entry| found(entry).map(|file| crate::digest::sha256(&file.bytes));
             // A rollback that was killed put back some of them already.
             let is_back = |entry: &Entry| now(entry) == entry.sha256;
             let changed = home

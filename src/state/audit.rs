@@ -17,8 +17,8 @@ use rusqlite::{OptionalExtension as _, Transaction, params};
 use serde_json::{Value, json};
 
 use super::db::{Store, storage, unavailable};
-use super::receipts::digest;
 use super::scope;
+use crate::digest::sha256;
 use crate::error::{Error, Kind, Result};
 use crate::world;
 pub use verify::{Chain, verify_copy};
@@ -163,7 +163,7 @@ pub fn append(transaction: &Transaction<'_>, events: &[Event]) -> Result<Option<
         };
         let ids = (&*event.run, &*event.tenant, &*event.kind);
         render(&mut text, seq, at, ids, &payload, previous);
-        let hash = digest(text.as_bytes());
+        let hash = sha256(text.as_bytes());
         insert
             .execute(params![
                 seq,

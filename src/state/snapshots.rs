@@ -17,9 +17,9 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
-use super::receipts::digest;
 use super::scope::Scope;
 use super::{Lock, State};
+use crate::digest::sha256;
 use crate::error::{Error, Kind, Result};
 use crate::world::{World, fail_point};
 
@@ -179,7 +179,7 @@ impl State {
         file.take(entry.length)
             .read_to_end(&mut bytes)
             .map_err(failed)?;
-        if entry.sha256.as_deref() != Some(digest(&bytes).as_str()) {
+        if entry.sha256.as_deref() != Some(sha256(&bytes).as_str()) {
             return Err(Error::new(
                 Kind::Input,
                 format!(
@@ -264,7 +264,7 @@ impl Pack {
             path: file.path.to_owned(),
             offset: self.written,
             length,
-            sha256: file.bytes.map(digest),
+            sha256: file.bytes.map(sha256),
             sha256_after: file.sha256_after.to_owned(),
             mode: file.mode,
             uid: file.owner.0,
@@ -307,7 +307,7 @@ impl Pack {
                 .take(entry.length)
                 .read_to_end(&mut bytes)
                 .map_err(failed)?;
-            if entry.sha256.is_some() && entry.sha256.as_deref() != Some(digest(&bytes).as_str()) {
+            if entry.sha256.is_some() && entry.sha256.as_deref() != Some(sha256(&bytes).as_str()) {
                 return Err(Error::new(
                     Kind::Io,
                     format!("{} does not read back as it was written", path.display()),

@@ -5,8 +5,8 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::time::{Duration, Instant};
 
 use fleet_update::error::Kind;
+use fleet_update::state::Store;
 use fleet_update::state::audit::{self, Event, HOST};
-use fleet_update::state::{Store, receipts};
 use serde_json::json;
 
 use crate::place::{Place, event, update};
@@ -53,7 +53,7 @@ fn the_first_event_follows_genesis_and_each_hash_is_that_of_its_canonical_text()
     let mut previous = "GENESIS".to_owned();
     for line in lines.lines() {
         let (hash, text) = line.split_once(' ').expect("a hash and an event");
-        assert_eq!(hash, receipts::digest(text.as_bytes()));
+        assert_eq!(hash, fleet_update::digest::sha256(text.as_bytes()));
         let value: serde_json::Value = serde_json::from_str(text).expect("JSON");
         assert_eq!(value["previous"], previous.as_str());
         assert_eq!(
@@ -120,7 +120,7 @@ fn a_payload_that_is_not_json_is_noticed_even_where_its_hash_was_made_to_fit() {
             .expect("a database");
         lines.trim_end()[65..].replace(r#"{"number":1}"#, "{number")
     };
-    let hash = receipts::digest(text.as_bytes());
+    let hash = fleet_update::digest::sha256(text.as_bytes());
     place
         .raw()
         .execute("UPDATE audit SET payload = '{number', hash = ?1", [hash])

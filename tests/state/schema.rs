@@ -8,7 +8,7 @@ use fleet_update::error::Kind;
 use fleet_update::state::cells::CellState;
 use fleet_update::state::jobs::{JobState, Origin};
 use fleet_update::state::requests::{Admission, Request};
-use fleet_update::state::{State, Store, receipts};
+use fleet_update::state::{State, Store};
 use serde_json::json;
 
 use crate::place::{Place, profile, work};
@@ -104,7 +104,7 @@ fn a_pack_of_every_released_format_is_read_and_a_newer_one_is_refused() {
     let pack = place.dir().join("snapshots/run-1");
     fs::create_dir_all(&pack).expect("new");
     let entry = json!({"home": "h", "path": "config.yaml", "offset": 0, "length": 5,
-        "sha256": receipts::digest(b"a: 1\n"), "mode": 384, "uid": 0, "gid": 0});
+        "sha256": fleet_update::digest::sha256(b"a: 1\n"), "mode": 384, "uid": 0, "gid": 0});
     let scope = profile();
     let mut scoped = entry.clone();
     scoped["scope"] = scope.name().into();

@@ -120,6 +120,6 @@ fn a_cell_keeps_the_digest_of_the_configuration_that_a_run_left() {
     let cell = fleet.store().cell("acme").expect("there");
     assert_eq!(
         cell.config_digest,
-        Some(fleet_update::state::receipts::digest(&config))
+        Some(fleet_update::digest::sha256(&config))
     );
 }

@@ -6,7 +6,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use fleet_update::state::receipts::digest;
+use fleet_update::digest::sha256 as digest;
 use serde_json::Value;
 
 use crate::fleet::{CONFIG, Fleet, go_on, many, wait_until_stopped};
