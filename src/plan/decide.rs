@@ -241,14 +241,14 @@ pub fn decide(facts: &Facts<'_>) -> Step {
             .with_remedy("run update again from outside of it, or let the next run settle it"),
         );
     }
+    if let Some(decision) = only_a_person(facts, &why) {
+        return Step::Settled(decision);
+    }
     match facts.action {
         None => settled(
             O::Unaccounted,
             format!("owner: no mechanism is known for it; {why}"),
         ),
-        Some(Action::Manual | Action::Deny) => {
-            Step::Settled(Decision::new(O::Manual, why).with_remedy(&*facts.instruction))
-        }
         _ => match &facts.reach {
             Reach::Mute(reason) => settled(O::Unverified, format!("manager: {reason}")),
             Reach::Denied(command) => Step::Settled(
@@ -256,6 +256,43 @@ pub fn decide(facts: &Facts<'_>) -> Step {
             ),
             Reach::Answers => Step::Act(why),
         },
+    }
+}
+
+/// What a person has to do, because a row says so or because the row's action cannot be done here.
+fn only_a_person(facts: &Facts<'_>, why: &str) -> Option<Decision> {
+    let manual = |reason: String, remedy: String| {
+        Some(Decision::new(RuntimeOutcome::Manual, reason).with_remedy(remedy))
+    };
+    let (process, unit) = (&facts.runtime.process, &facts.runtime.unit);
+    match facts.action {
+        Some(Action::Manual | Action::Deny) => manual(why.into(), facts.instruction.clone()),
+        // The rest of what a respawn needs is read when it is done, before anything is stopped.
+        Some(Action::Respawn)
+            if process
+                .as_ref()
+                .is_some_and(|process| process.terminal != 0) =>
+        {
+            manual(
+                format!("respawn: it has a terminal; {why}"),
+                facts.instruction.clone(),
+            )
+        }
+        Some(Action::TryRestart) => unit
+            .as_ref()
+            .filter(|unit| unit.is_frozen)
+            .and_then(|unit| {
+                manual(
+                    format!("frozen: somebody froze its processes; {why}"),
+                    format!(
+                        "{ctl} thaw {name}, then {}",
+                        facts.instruction,
+                        ctl = systemctl(unit),
+                        name = unit.name
+                    ),
+                )
+            }),
+        _ => None,
     }
 }
 
@@ -720,6 +757,38 @@ mod tests {
             outcome(&facts).0,
             O::Unaccounted,
             "no row of the table, no action"
+        );
+    }
+
+    #[test]
+    fn line_17_what_is_frozen_or_has_a_terminal_is_left_to_a_person() {
+        let mut runtime = sample::runtime(7);
+        if let Some(unit) = &mut runtime.unit {
+            unit.is_frozen = true;
+        }
+        let Step::Settled(decision) = decide(&facts(&runtime)) else {
+            panic!("it is settled")
+        };
+        assert_eq!(decision.outcome, O::Manual);
+        assert!(decision.reason.starts_with("frozen"), "{decision:?}");
+        assert!(
+            decision
+                .remedy
+                .is_some_and(|remedy| remedy.contains(" thaw "))
+        );
+        let mut runtime = sample::runtime(7);
+        let respawn = |runtime: &Runtime| {
+            decide(&Facts {
+                action: Some(Action::Respawn),
+                ..facts(runtime)
+            })
+        };
+        assert!(matches!(respawn(&runtime), Step::Act(_)));
+        if let Some(process) = &mut runtime.process {
+            process.terminal = 136 << 8;
+        }
+        assert!(
+            matches!(respawn(&runtime), Step::Settled(decision) if decision.outcome == O::Manual)
         );
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer};
 use toml_edit::Document;
 
-use super::table::{Action, Drain, Match, Mechanism, Piece, SignalName, pieces};
+use super::table::{Action, Drain, Match, Mechanism, Owner, Piece, SignalName, pieces};
 use crate::error::{Error, Kind, Result};
 
 /// How long a row's restart settles where the row does not say.
@@ -233,6 +233,19 @@ impl RawRow {
         }
         if self.action == Action::Signal && self.drain.is_none() {
             return Err("action \"signal\" needs a drain with the signal".into());
+        }
+        if self.action == Action::Respawn {
+            let kept = |entry: &Match| {
+                let nobody = |owner: &Owner| matches!(owner, Owner::Scope | Owner::Nobody);
+                entry.manager.is_empty() || !entry.manager.iter().all(nobody)
+            };
+            if self.matches.iter().any(kept) {
+                return Err(
+                    "action \"respawn\" is for manager \"scope\" and \"nobody\" alone: who keeps a \
+                     runtime starts it"
+                        .into(),
+                );
+            }
         }
         if self.instruction.is_empty() {
             return Err("a row needs an instruction for a person".into());

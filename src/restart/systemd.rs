@@ -45,6 +45,9 @@ const DOWN: Duration = Duration::from_secs(1);
 /// So many lives after the first new one are a crash loop, and more would show nothing new.
 const ENOUGH_LIVES: usize = 3;
 
+/// What the answer is called where somebody froze the unit: it was not touched.
+pub const FROZEN: &str = "Frozen";
+
 const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
 const JOB: &str = "org.freedesktop.systemd1.Job";
 const UNIT: &str = "org.freedesktop.systemd1.Unit";
@@ -202,7 +205,7 @@ impl Acting<'_> {
     fn look(&mut self) -> Result<bool, Halt> {
         self.clock.tell("look", None)?;
         let object: Result<OwnedObjectPath, Trouble> =
-            self.bus.manage("GetUnit", &self.order.unit.as_str());
+            self.bus.query_manager("GetUnit", &self.order.unit.as_str());
         self.object = match object {
             Ok(object) => object.to_string(),
             Err(Trouble::Refused { name, message }) => {
@@ -224,9 +227,6 @@ impl Acting<'_> {
         };
         let drains = self.order.row.drain.is_some();
         self.bus.watch(&self.order.unit, &self.object, drains)?;
-        // A unit that dies unreferenced is unloaded, and its result is lost; the reference goes with
-        // this connection. It may be refused: then the unit is read as long as it stays loaded.
-        let _: Result<(), Trouble> = self.bus.manage("RefUnit", &self.order.unit.as_str());
         self.read()?;
         self.seen.unit_before = self.last.clone();
         self.before = self.running();
@@ -278,14 +278,18 @@ impl Acting<'_> {
         self.last.is_up() || self.waits_to_run()
     }
 
-    /// Why the unit could not be started again, by what its manager knows of its file. The probe of
-    /// [`Self::may_restart`] does not get that far, and what is drained then would stay dead.
+    /// Why the unit could not be started again, by what its manager knows of its file and its processes. The
+    /// probe of [`Self::may_restart`] does not get that far, and what is drained then would stay dead.
     fn cannot_start(&self) -> Option<(&'static str, &'static str)> {
         Some(match self.last.load_state.as_str() {
             "masked" => ("UnitMasked", "its file is masked"),
             "not-found" => ("NoSuchUnit", "its file is gone"),
             "bad-setting" => ("BadUnitSetting", "its file holds a setting that cannot be"),
             "error" => ("LoadFailed", "its file could not be read"),
+            _ if self.last.is_frozen => (
+                FROZEN,
+                "its processes are frozen, and would neither finish their work nor end",
+            ),
             _ => return None,
         })
     }
@@ -347,7 +351,7 @@ impl Acting<'_> {
     fn is_bound_to(&mut self) -> bool {
         let body = (UNIT, "BoundBy");
         let bound: Result<OwnedVariant, Trouble> =
-            self.bus.call(&self.object, PROPERTIES, "Get", &body);
+            self.bus.query(&self.object, PROPERTIES, "Get", &body);
         bound
             .ok()
             .and_then(|value| Vec::<String>::try_from(value).ok())
@@ -361,7 +365,9 @@ impl Acting<'_> {
     /// it, then refuses that mode for any other job. Nothing is queued (systemd 246 and later).
     fn may_restart(&mut self) -> Result<Result<(), (String, String)>, Halt> {
         let body = (self.order.unit.as_str(), "triggering");
-        let probe: Result<OwnedObjectPath, Trouble> = self.bus.manage("TryRestartUnit", &body);
+        // It queues nothing, so it may be asked again.
+        let probe: Result<OwnedObjectPath, Trouble> =
+            self.bus.query_manager("TryRestartUnit", &body);
         let (name, message) = match probe {
             Ok(path) => {
                 // Not refused by some future systemd: then it is our restart, and it is watched as one.
@@ -541,9 +547,11 @@ impl Acting<'_> {
                 self.seen.job_result = self.result_of(&job);
                 Ok(())
             }
-            Err(Trouble::Refused { name, .. }) if watch::is_away(&name) && !self.asked_again => {
-                // Whether it took the job before it executed itself anew shows once it answers.
+            Err(trouble) if trouble.is_away() && !self.asked_again => {
+                // Whether it took the job before it went away shows once it answers.
                 self.asked_again = true;
+                let until = self.clock.until(bus::AWAY);
+                self.bus.come_back(&trouble, until)?;
                 if self.is_taken_over()? {
                     Ok(())
                 } else {
@@ -595,7 +603,7 @@ impl Acting<'_> {
     }
 
     fn is_gone(&mut self, id: u32) -> Result<bool, Halt> {
-        let found: Result<OwnedObjectPath, Trouble> = self.bus.manage("GetJob", &id);
+        let found: Result<OwnedObjectPath, Trouble> = self.bus.query_manager("GetJob", &id);
         // The signal may have come just before this answer.
         self.collect()?;
         match found {

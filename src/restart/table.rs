@@ -62,7 +62,7 @@ pub enum Action {
     Command,
     /// The drain's signal to the runtime; who keeps it running starts the next.
     Signal,
-    /// SIGTERM, or the drain's signal, to the runtime; who keeps it running starts the next.
+    /// SIGTERM, or the drain's signal, to the runtime, which nobody keeps; we start the next as it was started.
     Respawn,
     /// Nothing: a living owner will do it by itself.
     Defer,

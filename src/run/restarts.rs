@@ -18,7 +18,9 @@ use crate::fleet::{Install, Manager, Supervisor, Unit};
 use crate::helper;
 use crate::plan::PlannedRuntime;
 use crate::plan::decide::{Decision, RuntimeOutcome, Step};
-use crate::restart::{Expected, Mechanism, Observation, Order, Progress, ReloadManager, Restart};
+use crate::restart::{
+    Action, Expected, Mechanism, Observation, Order, Progress, ReloadManager, Respawn, Restart,
+};
 use crate::verify::reconcile::Outcome;
 use crate::verify::verify;
 use crate::world::{Account, World};
@@ -327,7 +329,7 @@ fn run_wave(
                     decision.outcome.word(),
                     decision.reason
                 ));
-                if !decision.outcome.is_clean() {
+                if is_failure(decision) {
                     failures += 1;
                 }
                 if failures >= max_failures {
@@ -337,6 +339,16 @@ fn run_wave(
         }
     }
     failures
+}
+
+/// Whether this speaks against restarting others: something was tried, or may have been, and did not end well.
+/// What was left alone, for a person or because its code is being changed just now, says nothing of the rest.
+fn is_failure(decision: &Decision) -> bool {
+    !decision.outcome.is_clean()
+        && !matches!(
+            decision.outcome,
+            RuntimeOutcome::Manual | RuntimeOutcome::Unaccounted
+        )
 }
 
 fn shown(progress: &Progress) -> String {
@@ -400,13 +412,11 @@ fn restart(job: Job, sender: &Sender<Told>) -> Result<Box<Observation>, Decision
     };
     // The task has its own limit; the helper's is only there for one that hangs.
     let limit = job.limit + Duration::from_secs(10);
-    helper::perform(
-        &job.world,
-        &job.account,
-        Restart(job.order),
-        limit,
-        &mut tell,
-    )
+    let (world, account) = (&job.world, &job.account);
+    match job.order.row.action {
+        Action::Respawn => helper::perform(world, account, Respawn(job.order), limit, &mut tell),
+        _ => helper::perform(world, account, Restart(job.order), limit, &mut tell),
+    }
     .map(Box::new)
     .map_err(|error| Decision::new(RuntimeOutcome::Unverified, format!("manager: {error}")))
 }
@@ -444,8 +454,12 @@ fn judge(
                 .iter()
                 .find(|install| Some(&install.id) == planned.runtime.install.as_ref())
                 .and_then(|install| install.version.as_deref());
+            let mut decision = verify(&planned.runtime, &seen, version);
+            if decision.outcome == RuntimeOutcome::Manual {
+                decision = decision.with_remedy(&*planned.instruction);
+            }
             Outcome {
-                decision: verify(&planned.runtime, &seen, version),
+                decision,
                 seen: Some(seen),
             }
         }

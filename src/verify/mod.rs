@@ -8,6 +8,8 @@ use std::fmt;
 
 use crate::fleet::{Phase, Process, Runtime, SelfReport, Supervisor, Unit};
 use crate::plan::decide::{Decision, RuntimeOutcome, systemctl};
+use crate::restart::respawn::LEFT_ALONE;
+use crate::restart::systemd::FROZEN;
 use crate::restart::{Call, Observation};
 
 pub mod reconcile;
@@ -68,6 +70,8 @@ pub struct Detail {
     pub refused: Option<String>,
     /// The result of the job.
     pub job_result: Option<String>,
+    /// Why it was left as it is, for a person to restart.
+    pub left_alone: Option<String>,
     /// Whether somebody else stopped it meanwhile.
     pub stopped_by_other: bool,
     /// How the unit ended: result, status, condition.
@@ -84,6 +88,9 @@ pub fn judge(kernel: &Kernel, manager: &Manager, own: &Own, detail: &Detail) -> 
     use RuntimeOutcome as O;
     match (kernel, manager, own) {
         (Kernel::Unreadable(why), _, _) => Decision::new(O::Unverified, format!("kernel: {why}")),
+        (Kernel::Old, Manager::Same | Manager::None, _) if detail.left_alone.is_some() => {
+            Decision::new(O::Manual, detail.left_alone.clone().unwrap_or_default())
+        }
         (Kernel::Old, Manager::Same | Manager::None, _) => {
             match (&detail.refused, detail.job_result.as_deref()) {
                 (Some(refusal), _) => Decision::new(O::Failed, refusal.clone()),
@@ -309,6 +316,15 @@ fn detail(seen: &Observation) -> Detail {
     Detail {
         refused: match &seen.call {
             Call::Refused { error, message } => Some(refusal(error, message, unit)),
+            _ => None,
+        },
+        left_alone: match &seen.call {
+            Call::Refused { error, message } if error == LEFT_ALONE => {
+                Some(format!("respawn: {message}"))
+            }
+            Call::Refused { error, message } if error == FROZEN => {
+                Some(format!("frozen: {message}"))
+            }
             _ => None,
         },
         job_result: seen.job_result.clone(),
