@@ -169,6 +169,8 @@ pub struct Facts<'a> {
     pub action: Option<Action>,
     /// What the table says a person can do, or who will do it.
     pub instruction: String,
+    /// The command that reaches its manager, for who reads the row.
+    pub systemctl: String,
     /// Whether its manager can be asked.
     pub reach: Reach,
     /// When runtimes are restarted.
@@ -197,7 +199,7 @@ pub fn decide(facts: &Facts<'_>) -> Step {
         return runtime
             .unit
             .as_ref()
-            .map_or(Step::NoRow, |unit| slot(unit, facts.waited));
+            .map_or(Step::NoRow, |unit| slot(unit, facts));
     };
     if runtime.homes.is_empty() {
         return settled(O::Unverified, format!("home: {}", runtime.home_evidence));
@@ -287,7 +289,7 @@ fn only_a_person(facts: &Facts<'_>, why: &str) -> Option<Decision> {
                     format!(
                         "{ctl} thaw {name}, then {}",
                         facts.instruction,
-                        ctl = systemctl(unit),
+                        ctl = facts.systemctl,
                         name = unit.name
                     ),
                 )
@@ -329,10 +331,11 @@ fn fresh(runtime: &Runtime) -> Step {
 }
 
 /// A slot without a process: who stopped it, and did anybody?
-fn slot(unit: &Unit, waited: bool) -> Step {
+fn slot(unit: &Unit, facts: &Facts<'_>) -> Step {
     use RuntimeOutcome as O;
+    let look_at = |unit: &Unit| format!("{} status {}", facts.systemctl, unit.name);
     match unit.active_state.as_str() {
-        "activating" | "deactivating" | "reloading" | "active" if !waited => {
+        "activating" | "deactivating" | "reloading" | "active" if !facts.waited => {
             let reason = if unit.sub_state == "auto-restart" {
                 String::from("auto-restart")
             } else {
@@ -398,19 +401,6 @@ fn exit_of(unit: &Unit) -> String {
     )
 }
 
-fn look_at(unit: &Unit) -> String {
-    format!("{} status {}", systemctl(unit), unit.name)
-}
-
-/// The command that reaches the manager of a unit.
-#[must_use]
-pub fn systemctl(unit: &Unit) -> &'static str {
-    match unit.manager {
-        Some(crate::fleet::Manager::User(_)) => "systemctl --user",
-        _ => "systemctl",
-    }
-}
-
 /// Compares the start of a runtime with the last change of its code.
 #[must_use]
 pub fn age_by_code(runtime: &Runtime, changed: Option<&crate::fleet::Changed>) -> Age {
@@ -459,6 +449,7 @@ mod tests {
             blocked_by: None,
             action: Some(Action::TryRestart),
             instruction: "systemctl --user restart agent.service".into(),
+            systemctl: "systemctl --user".into(),
             reach: Reach::Answers,
             restart: RestartWhen::Stale,
             waited: true,

@@ -386,7 +386,7 @@ fn plan_runtime(
         .get(&runtime.uid)
         .cloned()
         .unwrap_or_else(|| runtime.uid.to_string());
-    let fields = fields(runtime, &user, &served);
+    let fields = fields(runtime, given.caller.uid, &user, &served);
     let chosen = given.table.choose(&Subject::of(runtime));
     let mechanism = chosen.row.cloned();
     let instruction = mechanism
@@ -404,6 +404,7 @@ fn plan_runtime(
             .map(|outcome| outcome.word().to_owned()),
         action: mechanism.as_ref().map(|row| row.action),
         instruction: instruction.clone(),
+        systemctl: fields.of_name("systemctl").to_owned(),
         reach: reach(runtime, given.caller),
         restart: given.wishes.restart,
         waited: given.waited,
@@ -425,11 +426,11 @@ fn plan_runtime(
     }
 }
 
-fn fields(runtime: &Runtime, user: &str, served: &[&PlannedHome]) -> Fields {
+fn fields(runtime: &Runtime, reader: u32, user: &str, served: &[&PlannedHome]) -> Fields {
     let first = served.first();
     let profile = first.map_or("", |home| home.home.profile.as_str());
     let home = first.map_or_else(String::new, |home| home.home.path.display().to_string());
-    Fields::of(runtime, user, profile, &home)
+    Fields::of(runtime, reader, user, profile, &home)
 }
 
 /// A runtime must not be restarted onto such a home: it would start, on its defaults, and say that

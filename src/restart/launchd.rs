@@ -316,7 +316,7 @@ pub fn restart_by(
     tell: &mut dyn FnMut(Progress) -> Result<()>,
 ) -> Result<Observation> {
     let clock = Clock::start(order.deadline, tell);
-    let refused = |error: &str, why: String| Ok(scene::unreached(error, why));
+    let refused = |error: &str, why: String| Ok(scene::unreached(order, error, why));
     let Some(label) = order.fields.fill_exactly("{label}") else {
         return refused("row", "its label is not known".into());
     };

@@ -19,7 +19,9 @@ use crate::world::World;
 
 pub mod command;
 pub mod escape;
+mod fields;
 pub mod launchd;
+mod matching;
 pub mod respawn;
 mod rows;
 mod scene;

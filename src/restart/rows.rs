@@ -8,7 +8,8 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer};
 use toml_edit::Document;
 
-use super::table::{Action, Drain, Match, Mechanism, Owner, Piece, SignalName, pieces};
+use super::fields::{Piece, pieces};
+use super::table::{Action, Drain, Match, Mechanism, Owner, SignalName};
 use crate::error::{Error, Kind, Result};
 
 /// How long a row's restart settles where the row does not say.
@@ -38,7 +39,12 @@ const FIELDS: &[&str] = &[
     "label",
     "domain",
     "container",
+    "command",
+    "folder",
 ];
+
+/// Those of them that are for a person alone: what an owner may have written as it likes.
+const FOR_A_PERSON: &[&str] = &["command", "folder"];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -218,6 +224,13 @@ impl RawRow {
                 && !FIELDS.contains(&name)
             {
                 return Err(format!("{{{name}}} is none of: {}", FIELDS.join(", ")));
+            }
+        }
+        for piece in self.argv.iter().flat_map(|text| pieces(text)) {
+            if let Piece::Field(name) = piece
+                && FOR_A_PERSON.contains(&name)
+            {
+                return Err(format!("{{{name}}} is for an instruction alone"));
             }
         }
         match (self.action, self.argv.first()) {

@@ -24,8 +24,8 @@ use crate::error::{Error, Result};
 use crate::fleet::units::bus::{self, Bus, Reach, Trouble};
 use crate::fleet::{Manager, Phase, Process, SelfReport, Unit, procfs};
 
-/// How long a call may take; a stopped manager costs no more than this.
-const CALL_LIMIT: Duration = bus::CALL_LIMIT;
+/// How long a call may take: a stopped manager costs no more than this, and a busy one answers within it.
+const CALL_LIMIT: Duration = Duration::from_secs(5);
 
 /// How often the unit is read although no signal came.
 const BACKSTOP: Duration = Duration::from_millis(500);
@@ -58,17 +58,10 @@ const UNIT: &str = "org.freedesktop.systemd1.Unit";
 /// Only when `tell` fails: whoever ordered it is gone or wants to end. What systemd refuses or does
 /// not answer is in the observation.
 pub fn restart(order: &Order, tell: &mut dyn FnMut(Progress) -> Result<()>) -> Result<Observation> {
-    let clock = Clock::start(order.deadline, tell);
-    let bus = match Bus::reach(order.manager, CALL_LIMIT) {
-        Ok(Reach::Bus(bus)) => bus,
-        Ok(Reach::NoManager) => {
-            return Ok(scene::unreached("no-manager", "no manager runs".into()));
-        }
-        Ok(Reach::NoBus(reason)) => return Ok(scene::unreached("no-bus", reason)),
-        Err(error) => {
-            let code = error.kind().code().to_ascii_lowercase();
-            return Ok(scene::unreached(&code, error.to_string()));
-        }
+    let mut clock = Clock::start(order.deadline, tell);
+    let (bus, notes) = match reach(order, &mut clock)? {
+        Ok(reached) => reached,
+        Err((error, message)) => return Ok(scene::unreached(order, &error, message)),
     };
     let mut acting = Acting {
         order,
@@ -82,7 +75,10 @@ pub fn restart(order: &Order, tell: &mut dyn FnMut(Progress) -> Result<()>) -> R
         cgroup: String::new(),
         asked_again: false,
         last_up: None,
-        seen: Observation::default(),
+        seen: Observation {
+            notes,
+            ..Observation::default()
+        },
         last: Unit::default(),
     };
     match acting.run() {
@@ -91,6 +87,35 @@ pub fn restart(order: &Order, tell: &mut dyn FnMut(Progress) -> Result<()>) -> R
         Err(Halt::Manager(trouble)) => acting.seen.unit_error = Some(trouble.to_string()),
     }
     Ok(acting.finish())
+}
+
+/// Connects to the manager. Nothing was asked yet, so a bus that is slow, as where a whole fleet connects to
+/// it on a busy machine, or that is away for a moment, is tried again.
+fn reach(
+    order: &Order,
+    clock: &mut Clock<'_>,
+) -> Result<Result<(Box<Bus>, Vec<String>), (String, String)>> {
+    let until = clock.until(bus::AWAY);
+    let mut notes = Vec::new();
+    loop {
+        let (error, message) = match Bus::reach(order.manager, CALL_LIMIT) {
+            Ok(Reach::Bus(bus)) => return Ok(Ok((bus, notes))),
+            Ok(Reach::NoManager) => {
+                return Ok(Err(("no-manager".into(), "no manager runs".into())));
+            }
+            Ok(Reach::NoBus(reason)) => ("no-bus".into(), reason),
+            Err(error) => (error.kind().code().to_ascii_lowercase(), error.to_string()),
+        };
+        if left(until).is_zero() {
+            return Ok(Err((error, message)));
+        }
+        let note = format!("asked again: {message}");
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+        clock.tell("connect", None)?;
+        std::thread::sleep(LOOK.min(left(until)));
+    }
 }
 
 /// Why the course of an order ends early.

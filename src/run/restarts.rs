@@ -454,7 +454,8 @@ fn judge(
                 .iter()
                 .find(|install| Some(&install.id) == planned.runtime.install.as_ref())
                 .and_then(|install| install.version.as_deref());
-            let mut decision = verify(&planned.runtime, &seen, version);
+            let systemctl = planned.fields.of_name("systemctl");
+            let mut decision = verify(&planned.runtime, &seen, version, systemctl);
             if decision.outcome == RuntimeOutcome::Manual {
                 decision = decision.with_remedy(&*planned.instruction);
             }

@@ -7,7 +7,7 @@
 use std::fmt;
 
 use crate::fleet::{Phase, Process, Runtime, SelfReport, Supervisor, Unit};
-use crate::plan::decide::{Decision, RuntimeOutcome, systemctl};
+use crate::plan::decide::{Decision, RuntimeOutcome};
 use crate::restart::respawn::LEFT_ALONE;
 use crate::restart::systemd::FROZEN;
 use crate::restart::{Call, Observation};
@@ -173,9 +173,14 @@ pub fn judge(kernel: &Kernel, manager: &Manager, own: &Own, detail: &Detail) -> 
     }
 }
 
-/// Judges an observed restart.
+/// Judges an observed restart; `systemctl` is the command that reaches its manager, for who reads the row.
 #[must_use]
-pub fn verify(before: &Runtime, seen: &Observation, code_version: Option<&str>) -> Decision {
+pub fn verify(
+    before: &Runtime,
+    seen: &Observation,
+    code_version: Option<&str>,
+    systemctl: &str,
+) -> Decision {
     let (kernel, manager, own) = classify(before, seen, code_version);
     let detail = detail(seen);
     let decision = judge(&kernel, &manager, &own, &detail);
@@ -186,15 +191,10 @@ pub fn verify(before: &Runtime, seen: &Observation, code_version: Option<&str>) 
     if unit.name.is_empty() {
         return decision;
     }
+    let status = format!("{systemctl} status {}", unit.name);
     let remedy = match decision.outcome {
-        RuntimeOutcome::Down => format!(
-            "{} status {}, then {} start {}",
-            systemctl(unit),
-            unit.name,
-            systemctl(unit),
-            unit.name
-        ),
-        _ => format!("{} status {}", systemctl(unit), unit.name),
+        RuntimeOutcome::Down => format!("{status}, then {systemctl} start {}", unit.name),
+        _ => status,
     };
     decision.with_remedy(remedy)
 }

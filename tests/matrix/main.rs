@@ -14,6 +14,7 @@ mod support;
 
 mod drain;
 mod fleet;
+mod respawn;
 mod scenario;
 mod scenes;
 mod truth;
@@ -55,6 +56,7 @@ fn run(all: Vec<Scenario>, user: Option<&'static str>) {
     let watchers = [
         Watcher::start(sandbox, "ann"),
         Watcher::start(sandbox, "bob"),
+        Watcher::start(sandbox, "carl"),
         Watcher::of_system(sandbox),
     ];
     let before: Vec<usize> = stand_ins
@@ -138,11 +140,12 @@ fn run(all: Vec<Scenario>, user: Option<&'static str>) {
     );
 }
 
-fn watcher_of<'a>(watchers: &'a [Watcher; 3], one: &Scenario) -> &'a Watcher {
+fn watcher_of<'a>(watchers: &'a [Watcher; 4], one: &Scenario) -> &'a Watcher {
     match one.manager {
         scenario::Manager::User("ann") => &watchers[0],
-        scenario::Manager::User(_) => &watchers[1],
-        scenario::Manager::System(_) => &watchers[2],
+        scenario::Manager::User("bob") => &watchers[1],
+        scenario::Manager::User(_) => &watchers[2],
+        scenario::Manager::System(_) => &watchers[3],
     }
 }
 

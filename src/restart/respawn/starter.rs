@@ -28,7 +28,7 @@ use super::super::scene::Life;
 use super::origin::{Origin, oom_score_adj};
 use crate::error::{Error, Result};
 use crate::fleet::Incarnation;
-use crate::fleet::procfs::{self, innermost_service};
+use crate::fleet::procfs::{self, Cgroup, innermost_service};
 use crate::helper::{read_message, write_message};
 use crate::world::World;
 
@@ -119,14 +119,18 @@ fn stand_where_it_lasts(group: &str) -> Result<(), String> {
         .flatten()
         .map(|process| process.cgroup)
         .ok_or("our own control group cannot be read")?;
-    let lasts = |group: &str| innermost_service(group).is_none_or(|unit| unit.is_scope());
-    if ours == group || lasts(&ours) {
+    let unit = innermost_service(&ours);
+    if ours == group || unit.as_ref().is_some_and(Cgroup::is_scope) {
         return Ok(());
     }
     let world = World::read().map_err(|error| error.to_string())?;
-    escape::leave(&world)
-        .map(drop)
-        .map_err(|error| format!("what is started here would end with this run: {error}"))
+    match escape::leave(&world) {
+        // Without a unit, and without a manager that could make one, nothing ends with us.
+        Err(error) if unit.is_some() => Err(format!(
+            "what is started here would end with this run: {error}"
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Takes on what a child inherits.

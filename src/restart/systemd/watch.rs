@@ -241,13 +241,9 @@ impl Acting<'_> {
         self.seen.self_after = scene::report_of(&reports, &successors)
             .or(reports.first())
             .cloned();
-        self.seen.old_alive = match (&self.life, &self.order.expected.incarnation) {
-            (Some(life), _) => life.is_over().ok().map(|over| !over),
-            (None, Some(incarnation)) => match procfs::start_ticks(incarnation.pid) {
-                Ok(start) => Some(start == Some(incarnation.start_ticks)),
-                Err(_) => None,
-            },
-            (None, None) => Some(false),
+        self.seen.old_alive = match &self.life {
+            Some(life) => life.is_over().ok().map(|over| !over),
+            None => scene::is_alive(self.order),
         };
         self.seen.successors = successors;
         self.seen.survivors = survivors;
