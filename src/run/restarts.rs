@@ -456,7 +456,7 @@ fn judge(
                 .and_then(|install| install.version.as_deref());
             let systemctl = planned.fields.of_name("systemctl");
             let mut decision = verify(&planned.runtime, &seen, version, systemctl);
-            if decision.outcome == RuntimeOutcome::Manual {
+            if !decision.outcome.is_clean() && decision.remedy.is_none() {
                 decision = decision.with_remedy(&*planned.instruction);
             }
             Outcome {

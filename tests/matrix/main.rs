@@ -123,7 +123,9 @@ fn run(all: Vec<Scenario>, user: Option<&'static str>) {
         booted.as_secs(),
         outcome.took.as_secs(),
     );
-    say(&format!("{table}{summary}"));
+    // On a busy machine a bus may be slow to take so many connections at once: that must change no row.
+    let asked_again = receipt.0["runtimes"].to_string().matches("asked again").count();
+    say(&format!("{table}{summary}; {asked_again} buses were asked again"));
     if counts[1..] != [0, 0, 0] {
         say(&outcome.stderr);
     }
