@@ -14,7 +14,7 @@ use serde_json::Value;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::journal::{self, Journal};
-use super::look::{Look, is_blind, is_withheld, look, look_until_settled};
+use super::look::{Look, is_blind, is_withheld, look_to_prove, look_until_settled};
 use super::restarts::{self, Interruption};
 use super::{Session, hook, migrate, notify};
 use crate::cli::Trigger;
@@ -570,7 +570,7 @@ pub fn owed_of(receipt: &Receipt) -> Vec<Owed> {
 /// Takes the inventory again and settles every row by what runs now.
 pub fn close(session: &Session, first: &Look, outcomes: &[Outcome], receipt: &mut Receipt) {
     let owed = owed_of(receipt);
-    let second = match look(session, &owed, true) {
+    let second = match look_to_prove(session, &owed, first) {
         Ok(second) => second,
         Err(error) => {
             // Without a second look nothing is proved.

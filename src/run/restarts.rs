@@ -12,42 +12,28 @@ use std::time::{Duration, Instant};
 
 use super::Session;
 use super::look::{Look, owner};
-use crate::app::App;
 use crate::fleet::again::LookAgain;
-use crate::fleet::{Install, Manager, Supervisor, Unit};
+use crate::fleet::{Install, Manager, Supervisor, procfs};
 use crate::helper;
 use crate::plan::PlannedRuntime;
 use crate::plan::decide::{Decision, RuntimeOutcome, Step};
-use crate::restart::{
-    Action, Expected, Mechanism, Observation, Order, Progress, ReloadManager, Respawn, Restart,
-};
+use crate::restart::{Action, Observation, Progress, ReloadManager, Respawn, Restart};
 use crate::verify::reconcile::Outcome;
 use crate::verify::verify;
-use crate::world::{Account, World};
+use crate::world::Account;
+
+mod job;
+
+use job::{Job, job};
 
 /// How often the main thread looks at the interruption and the deadline.
 const TICK: Duration = Duration::from_millis(100);
-
-/// Slack for the steps of a restart between its waits.
-const SLACK: Duration = Duration::from_secs(10);
 
 /// Reading all unit files again may take a manager this long.
 const RELOAD_LIMIT: Duration = Duration::from_secs(90);
 
 /// Asking an install about itself takes no longer than this.
 const LOOK_LIMIT: Duration = Duration::from_secs(10);
-
-/// What one restart needs, owned, so that a thread can outlive the wait for it.
-struct Job {
-    index: usize,
-    name: String,
-    world: World,
-    app: App,
-    account: Account,
-    order: Order,
-    limit: Duration,
-    install: Option<(Install, Account)>,
-}
 
 enum Told {
     Progress(String, Progress),
@@ -109,6 +95,7 @@ pub fn run(
             .filter(|index| is_open(&outcomes, index)),
     );
     let mut failures = 0;
+    let mut lost = None;
     for (wave, limit) in [(first, 1), (rest, session.max_failures)] {
         if interruption.signal().is_some() || session.left().is_zero() {
             break;
@@ -131,22 +118,48 @@ pub fn run(
             (&mut outcomes, record),
         );
         record.wave_over(&outcomes);
-        if failures >= limit {
+        lost = taken_along(&plan.runtimes, &outcomes);
+        if failures >= limit || lost.is_some() {
             break;
         }
     }
     let why = match interruption.signal() {
-        Some(_) => "interrupted: the run was told to end",
-        None if session.left().is_zero() => "deadline: the run's time was over",
-        None => "aborted: another restart failed first",
+        Some(_) => "interrupted: the run was told to end".into(),
+        None if session.left().is_zero() => "deadline: the run's time was over".into(),
+        None => match lost {
+            Some(unit) => format!("aborted: {unit} was lost while another was restarted"),
+            None => String::from("aborted: another restart failed first"),
+        },
     };
     for (planned, outcome) in plan.runtimes.iter().zip(&mut outcomes) {
         if outcome.decision.reason == PENDING {
-            outcome.decision =
-                Decision::new(RuntimeOutcome::Unaccounted, why).with_remedy(&*planned.instruction);
+            outcome.decision = Decision::new(RuntimeOutcome::Unaccounted, why.clone())
+                .with_remedy(&*planned.instruction);
         }
     }
     outcomes
+}
+
+/// A unit that ran, was not to be restarted, and has no process any more: what a wave took along ends the
+/// restarts before the next one takes more. One that came back with it, as by `PartOf=`, has processes.
+fn taken_along(planned: &[PlannedRuntime], outcomes: &[Outcome]) -> Option<String> {
+    let untouched = planned
+        .iter()
+        .zip(outcomes)
+        .filter(|(_, outcome)| outcome.seen.is_none());
+    untouched
+        .filter_map(|(planned, _)| {
+            Some((
+                planned.runtime.process.as_ref()?,
+                planned.runtime.unit.as_ref()?,
+            ))
+        })
+        .find(|(process, unit)| {
+            let life = &process.incarnation;
+            procfs::start_ticks(life.pid).is_ok_and(|start| start != Some(life.start_ticks))
+                && procfs::in_cgroup(&unit.control_group).is_ok_and(|pids| pids.is_empty())
+        })
+        .map(|(_, unit)| unit.name.clone())
 }
 
 /// What stands in a row whose restart has not been judged; never left in a receipt of a run that ended.
@@ -163,119 +176,6 @@ pub fn at_first(planned: &PlannedRuntime) -> Outcome {
         decision,
         seen: None,
     }
-}
-
-/// What one restart needs; `None` where no row of the table says how.
-fn job(session: &Session, look: &Look, index: usize) -> Option<Job> {
-    let planned = &look.plan.runtimes[index];
-    let runtime = &planned.runtime;
-    // The system's manager is asked by us, a user's by that user.
-    let account = match &runtime.supervisor {
-        Supervisor::Systemd {
-            scope: Manager::System,
-            ..
-        } => session.world.account.clone(),
-        _ => owner(session, runtime.uid),
-    };
-    let install = look
-        .inventory
-        .installs
-        .iter()
-        .find(|install| Some(&install.id) == runtime.install.as_ref())
-        .map(|install| {
-            // Root looks as the owner; anybody else can only look as itself.
-            let looker = if session.world.is_root() {
-                owner(session, install.uid)
-            } else {
-                session.world.account.clone()
-            };
-            (install.clone(), looker)
-        });
-    let homes = look
-        .plan
-        .homes
-        .iter()
-        .filter(|home| runtime.homes.contains(&home.home.id))
-        .map(|home| home.home.path.clone())
-        .collect();
-    let mut row = planned.mechanism.clone()?;
-    if runtime.is_ancestor {
-        // It would finish its work only after us: we may be that work.
-        row.drain = None;
-    }
-    // Not cut short by the run's deadline: what is under way then is `unaccounted`, not `down`.
-    let limit = budget(&row, runtime.unit.as_ref());
-    let profile = look
-        .plan
-        .homes
-        .iter()
-        .find(|home| runtime.homes.first() == Some(&home.home.id))
-        .map(|home| home.home.profile.clone());
-    let (manager, unit) = match &runtime.supervisor {
-        Supervisor::Systemd { scope, unit } => (*scope, unit.clone()),
-        _ => (Manager::System, String::new()),
-    };
-    let speaks = |report: &crate::fleet::SelfReport| {
-        runtime.process.as_ref().is_some_and(|process| {
-            report.pid == process.incarnation.pid
-                && report.start_ticks == process.incarnation.start_ticks
-        })
-    };
-    Some(Job {
-        index,
-        name: format!(
-            "{} of {} ({})",
-            runtime.kind,
-            profile.as_deref().unwrap_or("?"),
-            account.name
-        ),
-        world: session.world.clone(),
-        app: session.app.clone(),
-        account,
-        order: Order {
-            app: session.app.clone(),
-            manager,
-            unit,
-            kind: runtime.kind.clone(),
-            homes,
-            expected: Expected {
-                incarnation: runtime
-                    .process
-                    .as_ref()
-                    .map(|process| process.incarnation.clone()),
-                invocation_id: runtime
-                    .unit
-                    .as_ref()
-                    .map(|unit| unit.invocation_id.clone())
-                    .unwrap_or_default(),
-            },
-            row,
-            fields: planned.fields.clone(),
-            spoke_before: runtime.self_report.as_ref().is_some_and(speaks),
-            deadline: limit,
-        },
-        limit,
-        install,
-    })
-}
-
-/// How long one restart may take: every wait of its row and of its unit, one after another.
-fn budget(row: &Mechanism, unit: Option<&Unit>) -> Duration {
-    let finite = |usec: u64| {
-        if usec == u64::MAX {
-            row.limit
-        } else {
-            Duration::from_micros(usec).min(row.limit)
-        }
-    };
-    let of_unit = unit.map_or(row.limit, |unit| {
-        finite(unit.timeout_stop_usec) + finite(unit.timeout_start_usec) + finite(unit.restart_usec)
-    });
-    let drain = row
-        .drain
-        .as_ref()
-        .map_or(Duration::ZERO, |drain| drain.limit);
-    drain + of_unit + row.speak_limit + row.settle.max(row.settle_silent) + SLACK
 }
 
 /// Runs one wave and returns how many of it failed.

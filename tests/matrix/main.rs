@@ -14,10 +14,12 @@ mod support;
 
 mod drain;
 mod fleet;
+mod interrupted;
 mod respawn;
 mod scenario;
 mod scenes;
 mod truth;
+mod waves;
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -124,8 +126,13 @@ fn run(all: Vec<Scenario>, user: Option<&'static str>) {
         outcome.took.as_secs(),
     );
     // On a busy machine a bus may be slow to take so many connections at once: that must change no row.
-    let asked_again = receipt.0["runtimes"].to_string().matches("asked again").count();
-    say(&format!("{table}{summary}; {asked_again} buses were asked again"));
+    let asked_again = receipt.0["runtimes"]
+        .to_string()
+        .matches("asked again")
+        .count();
+    say(&format!(
+        "{table}{summary}; {asked_again} buses were asked again"
+    ));
     if counts[1..] != [0, 0, 0] {
         say(&outcome.stderr);
     }
