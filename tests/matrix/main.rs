@@ -12,8 +12,10 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod coverage;
 mod drain;
 mod fleet;
+mod inside;
 mod interrupted;
 mod respawn;
 mod scenario;
