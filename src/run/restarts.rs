@@ -37,7 +37,13 @@ const LOOK_LIMIT: Duration = Duration::from_secs(10);
 
 enum Told {
     Progress(String, Progress),
-    Finished(usize, String, Result<Box<Observation>, Decision>),
+    /// The worker waits until it is answered: whether it may take the next one is known only then.
+    Finished(
+        usize,
+        String,
+        Result<Box<Observation>, Decision>,
+        Sender<()>,
+    ),
 }
 
 /// Whether and by which signal the run was interrupted.
@@ -217,7 +223,7 @@ fn run_wave(
                     session.stage(&format!("{name}: {text}"));
                 }
             }
-            Told::Finished(index, name, result) => {
+            Told::Finished(index, name, result, go_on) => {
                 open -= 1;
                 session.ui.done(&name);
                 let planned = &look.plan.runtimes[index];
@@ -235,6 +241,7 @@ fn run_wave(
                 if failures >= max_failures {
                     stop.store(true, Ordering::SeqCst);
                 }
+                let _ = go_on.send(());
             }
         }
     }
@@ -295,7 +302,9 @@ fn work(queue: &Mutex<VecDeque<Job>>, stop: &AtomicBool, sender: &Sender<Told>) 
         let (index, name) = (job.index, job.name.clone());
         let result = restart(job, sender);
         // The main thread may have given up on us; the runtime's row says so then.
-        if sender.send(Told::Finished(index, name, result)).is_err() {
+        let (go_on, judged) = channel();
+        let told = Told::Finished(index, name, result, go_on);
+        if sender.send(told).is_err() || judged.recv().is_err() {
             return;
         }
     }
