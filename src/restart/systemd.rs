@@ -60,8 +60,9 @@ const UNIT: &str = "org.freedesktop.systemd1.Unit";
 /// not answer is in the observation.
 pub fn restart(order: &Order, tell: &mut dyn FnMut(Progress) -> Result<()>) -> Result<Observation> {
     let mut clock = Clock::start(order.deadline, tell);
-    let (bus, notes) = match reach(order, &mut clock)? {
-        Ok(reached) => reached,
+    let mut notes = Vec::new();
+    let bus = match reach(order, &mut clock, &mut notes)? {
+        Ok(bus) => bus,
         Err((error, message)) => return Ok(scene::unreached(order, &error, message)),
     };
     let mut acting = Acting {
@@ -95,12 +96,12 @@ pub fn restart(order: &Order, tell: &mut dyn FnMut(Progress) -> Result<()>) -> R
 fn reach(
     order: &Order,
     clock: &mut Clock<'_>,
-) -> Result<Result<(Box<Bus>, Vec<String>), (String, String)>> {
+    notes: &mut Vec<String>,
+) -> Result<Result<Box<Bus>, (String, String)>> {
     let until = clock.until(bus::AWAY);
-    let mut notes = Vec::new();
     loop {
         let (error, message) = match Bus::reach(order.manager, CALL_LIMIT) {
-            Ok(Reach::Bus(bus)) => return Ok(Ok((bus, notes))),
+            Ok(Reach::Bus(bus)) => return Ok(Ok(bus)),
             Ok(Reach::NoManager) => {
                 return Ok(Err(("no-manager".into(), "no manager runs".into())));
             }

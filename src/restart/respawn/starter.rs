@@ -149,7 +149,7 @@ fn take(origin: &Origin) -> Result<(), String> {
     // Last: under them we can do less.
     for (name, resource, limit) in &origin.limits {
         if rustix::process::getrlimit(*resource) != *limit {
-            rustix::process::setrlimit(*resource, limit.clone())
+            rustix::process::setrlimit(*resource, *limit)
                 .map_err(|error| format!("{name} cannot be given: {error}"))?;
         }
     }
