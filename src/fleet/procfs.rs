@@ -217,6 +217,17 @@ pub fn in_cgroup(path: &str) -> io::Result<Vec<u32>> {
     in_group(&hierarchy()?.join(relative))
 }
 
+/// Whether the processes of a control group are frozen, by it or by a group above it (cgroups(7),
+/// `cgroup.events`). Where that is not told, as in the legacy hierarchy, they are not.
+#[must_use]
+pub fn is_frozen(path: &str) -> bool {
+    let below = path.trim_start_matches('/');
+    !below.is_empty()
+        && hierarchy()
+            .and_then(|root| std::fs::read_to_string(root.join(below).join("cgroup.events")))
+            .is_ok_and(|events| events.lines().any(|line| line == "frozen 1"))
+}
+
 fn in_group(folder: &Path) -> io::Result<Vec<u32>> {
     let mut pids = Vec::new();
     let mut pending = vec![(folder.to_path_buf(), 0)];

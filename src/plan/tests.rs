@@ -5,7 +5,7 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::*;
-use crate::fleet::{Changed, InstallKind, sample};
+use crate::fleet::{Changed, Install, InstallKind, sample};
 
 const HOMES: usize = 10_000;
 const RUNTIMES: usize = 500;

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::look::{Look, look};
+use super::look::{Look, look_to_prove};
 use super::opening::{fill_runtimes, user_name};
 use super::{Session, debts, hook, opening};
 use crate::fleet::Collector;
@@ -17,7 +17,7 @@ use crate::verify::reconcile::{Outcome, Settled, reconcile};
 /// Takes the inventory again and settles every row by what runs now.
 pub fn close(session: &Session, first: &Look, outcomes: &[Outcome], receipt: &mut Receipt) {
     let owed = debts::owed_of(receipt);
-    let second = match look(session, &owed, true) {
+    let second = match look_to_prove(session, &owed, first) {
         Ok(second) => second,
         Err(error) => {
             // Without a second look nothing is proved.

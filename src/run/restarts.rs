@@ -1,11 +1,10 @@
 //! The restarts of a run: a first wave of one runtime of each install and kind, then the rest side by
-//! side, each with its own deadline. One that fails becomes a row; too many of one owner end its restarts,
-//! and of two owners everybody's.
+//! side, each with its own deadline. One that fails becomes a row; too many of one install end its restarts.
 //!
 //! The workers are threads that own what they need. A run that is interrupted stops handing out work,
 //! waits a little for what is under way, and goes on to its receipt without the rest.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -13,22 +12,24 @@ use std::time::{Duration, Instant};
 
 use super::Session;
 use super::look::{Look, owner};
-use crate::app::App;
 use crate::fleet::again::LookAgain;
-use crate::fleet::{Install, Manager, Supervisor, Unit};
+use crate::fleet::{Install, Manager, Supervisor, procfs};
 use crate::helper;
+use crate::plan::PlannedRuntime;
 use crate::plan::decide::{Decision, RuntimeOutcome, Step};
-use crate::plan::{Plan, PlannedRuntime};
-use crate::restart::{Expected, Mechanism, Observation, Order, Progress, ReloadManager, Restart};
+use crate::restart::{Action, Observation, Progress, ReloadManager, Respawn, Restart};
 use crate::verify::reconcile::Outcome;
 use crate::verify::verify;
-use crate::world::{Account, World};
+use crate::world::Account;
+
+mod job;
+mod queue;
+
+use job::{Job, job};
+use queue::{Held, Queue};
 
 /// How often the main thread looks at the interruption and the deadline.
 const TICK: Duration = Duration::from_millis(100);
-
-/// Slack for the steps of a restart between its waits.
-const SLACK: Duration = Duration::from_secs(10);
 
 /// Reading all unit files again may take a manager this long.
 const RELOAD_LIMIT: Duration = Duration::from_secs(90);
@@ -36,22 +37,15 @@ const RELOAD_LIMIT: Duration = Duration::from_secs(90);
 /// Asking an install about itself takes no longer than this.
 const LOOK_LIMIT: Duration = Duration::from_secs(10);
 
-/// What one restart needs, owned, so that a thread can outlive the wait for it.
-struct Job {
-    index: usize,
-    owner: u32,
-    name: String,
-    world: World,
-    app: App,
-    account: Account,
-    order: Order,
-    limit: Duration,
-    install: Option<(Install, Account)>,
-}
-
 enum Told {
     Progress(String, Progress),
-    Finished(usize, String, Result<Box<Observation>, Decision>),
+    /// The worker waits until it is answered: whether it may take the next one is known only then.
+    Finished(
+        usize,
+        String,
+        Result<Box<Observation>, Decision>,
+        Sender<()>,
+    ),
 }
 
 /// Whether and by which signal the run was interrupted.
@@ -109,109 +103,76 @@ pub fn run(
             .filter(|index| is_open(&outcomes, index)),
     );
     let mut held = Held::default();
-    let is_over = || interruption.signal().is_some() || session.left().is_zero();
-    let mut try_wave = |wave: &[usize], limit: usize, held: &mut Held, outcomes: &mut [Outcome]| {
+    let mut lost = None;
+    for (wave, limit) in [(first, 1), (rest, session.max_failures)] {
+        if interruption.signal().is_some() || session.left().is_zero() {
+            break;
+        }
         let jobs: Vec<Job> = wave
             .iter()
-            .filter(|index| is_open(outcomes, index) && !held.back(owner_of(plan, **index)))
+            .filter(|index| is_open(&outcomes, index))
             .filter_map(|index| job(session, look, *index))
+            .filter(|job| !held.back(job.install_id()))
             .collect();
-        if jobs.is_empty() || is_over() {
-            return;
+        if jobs.is_empty() {
+            continue;
         }
         record.begun(&jobs.iter().map(|job| job.index).collect::<Vec<_>>());
-        *held = run_wave(
+        held = run_wave(
             session,
             look,
             jobs,
             held.with_limit(limit),
             interruption,
-            (outcomes, record),
+            (&mut outcomes, record),
         );
-        record.wave_over(outcomes);
-    };
-    try_wave(&first, 1, &mut held, &mut outcomes);
-    // One owner's failure may be its own doing: another owner's runtime is asked about the same code.
-    for index in &first {
-        let key = code_of(plan, *index);
-        while !outcomes[*index].decision.outcome.is_clean() {
-            let next = rest.iter().find(|other| {
-                code_of(plan, **other) == key
-                    && is_pending(&outcomes[**other])
-                    && is_open(&outcomes, other)
-                    && !held.back(owner_of(plan, **other))
-            });
-            let Some(next) = next.copied() else { break };
-            try_wave(&[next], 1, &mut held, &mut outcomes);
-            if is_pending(&outcomes[next]) || outcomes[next].decision.outcome.is_clean() {
-                break;
-            }
+        record.wave_over(&outcomes);
+        lost = taken_along(&plan.runtimes, &outcomes);
+        if lost.is_some() {
+            break;
         }
     }
-    try_wave(&rest, session.max_failures, &mut held, &mut outcomes);
     let why = match interruption.signal() {
-        Some(_) => "interrupted: the run was told to end",
-        None if session.left().is_zero() => "deadline: the run's time was over",
-        None => "aborted: another restart failed first",
+        Some(_) => "interrupted: the run was told to end".into(),
+        None if session.left().is_zero() => "deadline: the run's time was over".into(),
+        None => match lost {
+            Some(unit) => format!("aborted: {unit} was lost while another was restarted"),
+            None => String::from("aborted: another restart failed first"),
+        },
     };
     for (planned, outcome) in plan.runtimes.iter().zip(&mut outcomes) {
-        if is_pending(outcome) {
-            outcome.decision =
-                Decision::new(RuntimeOutcome::Unaccounted, why).with_remedy(&*planned.instruction);
+        if outcome.decision.reason == PENDING {
+            outcome.decision = Decision::new(RuntimeOutcome::Unaccounted, why.clone())
+                .with_remedy(&*planned.instruction);
         }
     }
     outcomes
 }
 
+/// A unit that ran, was not to be restarted, and has no process any more: what a wave took along ends the
+/// restarts before the next one takes more. One that came back with it, as by `PartOf=`, has processes.
+fn taken_along(planned: &[PlannedRuntime], outcomes: &[Outcome]) -> Option<String> {
+    let untouched = planned
+        .iter()
+        .zip(outcomes)
+        .filter(|(_, outcome)| outcome.seen.is_none());
+    untouched
+        .filter_map(|(planned, _)| {
+            Some((
+                planned.runtime.process.as_ref()?,
+                planned.runtime.unit.as_ref()?,
+            ))
+        })
+        .find(|(process, unit)| {
+            let life = &process.incarnation;
+            procfs::start_ticks(life.pid).is_ok_and(|start| start != Some(life.start_ticks))
+                && procfs::in_cgroup(&unit.control_group).is_ok_and(|pids| pids.is_empty())
+        })
+        .map(|(_, unit)| unit.name.clone())
+}
+
 /// What stands in a row whose restart has not been judged; never left in a receipt of a run that ended.
 const PENDING: &str = "not yet restarted";
-
-fn is_pending(outcome: &Outcome) -> bool {
-    outcome.decision.reason == PENDING
-}
-
-/// Whose runtime it is.
-fn owner_of(plan: &Plan, index: usize) -> u32 {
-    plan.runtimes[index].runtime.uid
-}
-
-/// What a first wave tries once: an install and a kind.
-fn code_of(plan: &Plan, index: usize) -> (Option<&str>, &str) {
-    let runtime = &plan.runtimes[index].runtime;
-    (runtime.install.as_deref(), &runtime.kind)
-}
-
-/// Whose restarts are held back. A user can make its own runtimes fail, so the failures of one owner end the
-/// restarts of that owner; when they end those of a second one, it is the release, and nobody's go on.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-struct Held {
-    limit: usize,
-    failures: BTreeMap<u32, usize>,
-    owners: BTreeSet<u32>,
-}
-
-impl Held {
-    /// The same, with so many failures of one owner from now on.
-    fn with_limit(&self, limit: usize) -> Self {
-        Self {
-            limit,
-            failures: BTreeMap::new(),
-            owners: self.owners.clone(),
-        }
-    }
-
-    fn failed(&mut self, owner: u32) {
-        let failures = self.failures.entry(owner).or_default();
-        *failures += 1;
-        if *failures >= self.limit {
-            self.owners.insert(owner);
-        }
-    }
-
-    fn back(&self, owner: u32) -> bool {
-        self.owners.contains(&owner) || self.owners.len() > 1
-    }
-}
 
 /// Where every row starts: settled by the plan, or unaccounted until something is proved.
 #[must_use]
@@ -226,121 +187,7 @@ pub fn at_first(planned: &PlannedRuntime) -> Outcome {
     }
 }
 
-/// What one restart needs; `None` where no row of the table says how.
-fn job(session: &Session, look: &Look, index: usize) -> Option<Job> {
-    let planned = &look.plan.runtimes[index];
-    let runtime = &planned.runtime;
-    // The system's manager is asked by us, a user's by that user.
-    let account = match &runtime.supervisor {
-        Supervisor::Systemd {
-            scope: Manager::System,
-            ..
-        } => session.world.account.clone(),
-        _ => owner(session, runtime.uid),
-    };
-    let install = look
-        .inventory
-        .installs
-        .iter()
-        .find(|install| Some(&install.id) == runtime.install.as_ref())
-        .map(|install| {
-            // Root looks as the owner; anybody else can only look as itself.
-            let looker = if session.world.is_root() {
-                owner(session, install.uid)
-            } else {
-                session.world.account.clone()
-            };
-            (install.clone(), looker)
-        });
-    let homes = look
-        .plan
-        .homes
-        .iter()
-        .filter(|home| runtime.homes.contains(&home.home.id))
-        .map(|home| home.home.path.clone())
-        .collect();
-    let mut row = planned.mechanism.clone()?;
-    if runtime.is_ancestor {
-        // It would finish its work only after us: we may be that work.
-        row.drain = None;
-    }
-    // Not cut short by the run's deadline: what is under way then is `unaccounted`, not `down`.
-    let limit = budget(&row, runtime.unit.as_ref());
-    let profile = look
-        .plan
-        .homes
-        .iter()
-        .find(|home| runtime.homes.first() == Some(&home.home.id))
-        .map(|home| home.home.profile.clone());
-    let (manager, unit) = match &runtime.supervisor {
-        Supervisor::Systemd { scope, unit } => (*scope, unit.clone()),
-        _ => (Manager::System, String::new()),
-    };
-    let speaks = |report: &crate::fleet::SelfReport| {
-        runtime.process.as_ref().is_some_and(|process| {
-            report.pid == process.incarnation.pid
-                && report.start_ticks == process.incarnation.start_ticks
-        })
-    };
-    Some(Job {
-        index,
-        owner: runtime.uid,
-        name: format!(
-            "{} of {} ({})",
-            runtime.kind,
-            profile.as_deref().unwrap_or("?"),
-            account.name
-        ),
-        world: session.world.clone(),
-        app: session.app.clone(),
-        account,
-        order: Order {
-            app: session.app.clone(),
-            manager,
-            unit,
-            kind: runtime.kind.clone(),
-            homes,
-            expected: Expected {
-                incarnation: runtime
-                    .process
-                    .as_ref()
-                    .map(|process| process.incarnation.clone()),
-                invocation_id: runtime
-                    .unit
-                    .as_ref()
-                    .map(|unit| unit.invocation_id.clone())
-                    .unwrap_or_default(),
-            },
-            row,
-            fields: planned.fields.clone(),
-            spoke_before: runtime.self_report.as_ref().is_some_and(speaks),
-            deadline: limit,
-        },
-        limit,
-        install,
-    })
-}
-
-/// How long one restart may take: every wait of its row and of its unit, one after another.
-fn budget(row: &Mechanism, unit: Option<&Unit>) -> Duration {
-    let finite = |usec: u64| {
-        if usec == u64::MAX {
-            row.limit
-        } else {
-            Duration::from_micros(usec).min(row.limit)
-        }
-    };
-    let of_unit = unit.map_or(row.limit, |unit| {
-        finite(unit.timeout_stop_usec) + finite(unit.timeout_start_usec) + finite(unit.restart_usec)
-    });
-    let drain = row
-        .drain
-        .as_ref()
-        .map_or(Duration::ZERO, |drain| drain.limit);
-    drain + of_unit + row.speak_limit + row.settle.max(row.settle_silent) + SLACK
-}
-
-/// Runs one wave and returns whose restarts are held back after it.
+/// Runs one wave and returns what is held back after it.
 fn run_wave(
     session: &Session,
     look: &Look,
@@ -378,7 +225,7 @@ fn run_wave(
                     session.stage(&format!("{name}: {text}"));
                 }
             }
-            Told::Finished(index, name, result) => {
+            Told::Finished(index, name, result, go_on) => {
                 open -= 1;
                 session.ui.done(&name);
                 let planned = &look.plan.runtimes[index];
@@ -390,57 +237,27 @@ fn run_wave(
                     decision.outcome.word(),
                     decision.reason
                 ));
-                if !decision.outcome.is_clean() {
-                    held.failed(planned.runtime.uid);
+                if is_failure(decision) {
+                    held.failed(planned.runtime.install.as_deref());
                     if let Ok(mut queue) = queue.lock() {
-                        open -= queue.leave(&|job| held.back(job.owner));
+                        open -= queue.leave_out(&held);
                     }
                 }
+                let _ = go_on.send(());
             }
         }
     }
     held
 }
 
-/// The restarts of a wave that nobody has begun.
-struct Queue {
-    waiting: VecDeque<Job>,
-    /// How many restarts of each owner are under way.
-    busy: BTreeMap<u32, usize>,
-    /// How many one owner may have under way while others wait.
-    share: usize,
-}
-
-impl Queue {
-    fn of(jobs: Vec<Job>, workers: usize) -> Self {
-        Self {
-            waiting: VecDeque::from(jobs),
-            busy: BTreeMap::new(),
-            share: workers.div_ceil(2),
-        }
-    }
-
-    /// The next restart: the slow runtimes of one owner never keep every worker from the others'.
-    fn take(&mut self) -> Option<Job> {
-        let busy = |job: &Job| self.busy.get(&job.owner).copied().unwrap_or(0);
-        let at = self.waiting.iter().position(|job| busy(job) < self.share);
-        let job = self.waiting.remove(at.unwrap_or(0))?;
-        *self.busy.entry(job.owner).or_default() += 1;
-        Some(job)
-    }
-
-    fn done(&mut self, owner: u32) {
-        if let Some(busy) = self.busy.get_mut(&owner) {
-            *busy = busy.saturating_sub(1);
-        }
-    }
-
-    /// Leaves out those that must not begin any more, and says how many those were.
-    fn leave(&mut self, is_held: &dyn Fn(&Job) -> bool) -> usize {
-        let before = self.waiting.len();
-        self.waiting.retain(|job| !is_held(job));
-        before - self.waiting.len()
-    }
+/// Whether this speaks against restarting others: something was tried, or may have been, and did not end well.
+/// What was left alone, for a person or because its code is being changed just now, says nothing of the rest.
+fn is_failure(decision: &Decision) -> bool {
+    !decision.outcome.is_clean()
+        && !matches!(
+            decision.outcome,
+            RuntimeOutcome::Manual | RuntimeOutcome::Unaccounted
+        )
 }
 
 fn shown(progress: &Progress) -> String {
@@ -490,7 +307,9 @@ fn work(queue: &Mutex<Queue>, stop: &AtomicBool, sender: &Sender<Told>) {
             queue.done(owner);
         }
         // The main thread may have given up on us; the runtime's row says so then.
-        if sender.send(Told::Finished(index, name, result)).is_err() {
+        let (go_on, judged) = channel();
+        let told = Told::Finished(index, name, result, go_on);
+        if sender.send(told).is_err() || judged.recv().is_err() {
             return;
         }
     }
@@ -507,13 +326,11 @@ fn restart(job: Job, sender: &Sender<Told>) -> Result<Box<Observation>, Decision
     };
     // The task has its own limit; the helper's is only there for one that hangs.
     let limit = job.limit + Duration::from_secs(10);
-    helper::perform(
-        &job.world,
-        &job.account,
-        Restart(job.order),
-        limit,
-        &mut tell,
-    )
+    let (world, account) = (&job.world, &job.account);
+    match job.order.row.action {
+        Action::Respawn => helper::perform(world, account, Respawn(job.order), limit, &mut tell),
+        _ => helper::perform(world, account, Restart(job.order), limit, &mut tell),
+    }
     .map(Box::new)
     .map_err(|error| Decision::new(RuntimeOutcome::Unverified, format!("manager: {error}")))
 }
@@ -551,8 +368,13 @@ fn judge(
                 .iter()
                 .find(|install| Some(&install.id) == planned.runtime.install.as_ref())
                 .and_then(|install| install.version.as_deref());
+            let systemctl = planned.fields.of_name("systemctl");
+            let mut decision = verify(&planned.runtime, &seen, version, systemctl);
+            if !decision.outcome.is_clean() && decision.remedy.is_none() {
+                decision = decision.with_remedy(&*planned.instruction);
+            }
             Outcome {
-                decision: verify(&planned.runtime, &seen, version),
+                decision,
                 seen: Some(seen),
             }
         }
@@ -590,27 +412,5 @@ fn reload_managers<'a>(session: &Session, look: &Look, indexes: impl Iterator<It
                 account.name
             ));
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_failures_of_one_owner_hold_back_that_owner_and_of_two_everybody() {
-        let mut held = Held::default().with_limit(2);
-        held.failed(1);
-        assert!(!held.back(1));
-        held.failed(1);
-        assert!(held.back(1) && !held.back(2));
-        held.failed(2);
-        assert!(!held.back(2) && !held.back(3));
-        held.failed(2);
-        assert!(held.back(3));
-        // The next wave counts anew, and forgets nobody.
-        let next = Held::default().with_limit(1);
-        assert!(!next.back(1));
-        assert!(held.with_limit(3).back(1));
     }
 }
