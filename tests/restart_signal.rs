@@ -92,6 +92,7 @@ impl Kept {
             .clone();
         row.action = action;
         row.drain = Some(Drain {
+            verb: None,
             signal: SignalName::Usr1,
             limit: Duration::from_secs(5),
         });

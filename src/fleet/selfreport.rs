@@ -29,8 +29,8 @@ const BYTES: u64 = 64 << 10;
 /// How many profiles or characters of one text are kept of what a file says.
 const TEXT: usize = 1024;
 
-/// The question that a control socket answers, and then closes.
-const QUESTION: &[u8] = b"{\"verb\":\"identify\"}\n";
+/// What a control socket answers to with who it is, and then closes.
+const IDENTIFY: &str = "identify";
 
 /// What one home's files and socket say of one kind of runtime.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -201,7 +201,7 @@ impl Reading<'_> {
     }
 
     fn socket(&mut self, limit: Duration) {
-        let Some(path) = self.socket_path() else {
+        let Some(path) = socket_path(self.home, self.rules) else {
             return;
         };
         let owner = match std::fs::symlink_metadata(&path) {
@@ -209,7 +209,7 @@ impl Reading<'_> {
             // Most versions have no socket, and a stopped runtime takes its own away.
             Err(_) => return,
         };
-        match ask(&path, owner, Instant::now() + limit) {
+        match ask(&path, owner, None, IDENTIFY, Instant::now() + limit) {
             Ok((peer, said)) => {
                 let said = said.get("result").unwrap_or(&said);
                 match self.named(said) {
@@ -224,20 +224,57 @@ impl Reading<'_> {
             Err(reason) => self.note(&path, reason),
         }
     }
+}
 
-    fn socket_path(&self) -> Option<PathBuf> {
-        // The pointer exists where the home's own path is too long for a socket address.
-        let pointer = self.rules.socket_pointer.as_ref().and_then(|pointer| {
-            let bytes = read_bounded(&self.home.join(pointer), 4096, false).ok()?;
-            let path = PathBuf::from(std::str::from_utf8(&bytes).ok()?.trim());
-            path.is_absolute().then_some(path)
-        });
-        pointer.or_else(|| Some(self.home.join(self.rules.socket_file.as_ref()?)))
+/// Says a verb on the control socket of the process `pid` that serves `home`, and to nobody else. `limit`
+/// holds for the whole exchange.
+///
+/// Must be called as the home's owner, or as root for homes that root owns.
+///
+/// # Errors
+/// Why it was not said, or not agreed to.
+pub fn say(
+    home: &Path,
+    kind: &RuntimeKind,
+    pid: u32,
+    verb: &str,
+    limit: Duration,
+) -> Result<(), String> {
+    let path = kind
+        .self_report
+        .as_ref()
+        .and_then(|rules| socket_path(home, rules))
+        .ok_or("it has no control socket")?;
+    let owner = std::fs::symlink_metadata(&path)
+        .map_err(|error| error.to_string())?
+        .uid();
+    let (_, said) = ask(&path, owner, Some(pid), verb, Instant::now() + limit)?;
+    match said.get("ok").and_then(Value::as_bool) {
+        Some(true) => Ok(()),
+        _ => Err(text(&said, "error").unwrap_or_else(|| "does not agree".into())),
     }
 }
 
-/// Asks a control socket, and says which process answered. Every wait ends at `deadline`.
-fn ask(path: &Path, owner: u32, deadline: Instant) -> Result<(u32, Value), String> {
+/// Where the control socket of a home is.
+fn socket_path(home: &Path, rules: &SelfRules) -> Option<PathBuf> {
+    // The pointer exists where the home's own path is too long for a socket address.
+    let pointer = rules.socket_pointer.as_ref().and_then(|pointer| {
+        let bytes = read_bounded(&home.join(pointer), 4096, false).ok()?;
+        let path = PathBuf::from(std::str::from_utf8(&bytes).ok()?.trim());
+        path.is_absolute().then_some(path)
+    });
+    pointer.or_else(|| Some(home.join(rules.socket_file.as_ref()?)))
+}
+
+/// Says a verb on a control socket, and tells which process answered what. Every wait ends at `deadline`;
+/// with `only`, nothing is said to another process.
+fn ask(
+    path: &Path,
+    owner: u32,
+    only: Option<u32>,
+    verb: &str,
+    deadline: Instant,
+) -> Result<(u32, Value), String> {
     let said = |error: std::io::Error| match error.kind() {
         ErrorKind::WouldBlock | ErrorKind::TimedOut => String::from("does not answer in time"),
         _ => error.to_string(),
@@ -256,6 +293,10 @@ fn ask(path: &Path, owner: u32, deadline: Instant) -> Result<(u32, Value), Strin
             peer.uid.as_raw()
         ));
     }
+    let pid = u32::try_from(peer.pid.as_raw_nonzero().get()).unwrap_or_default();
+    if only.is_some_and(|only| only != pid) {
+        return Err(format!("process {pid} listens there"));
+    }
     let arm = |stream: &UnixStream| {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
@@ -266,7 +307,8 @@ fn ask(path: &Path, owner: u32, deadline: Instant) -> Result<(u32, Value), Strin
         stream.set_write_timeout(Some(left))
     };
     arm(&stream).map_err(said)?;
-    stream.write_all(QUESTION).map_err(said)?;
+    let question = format!("{}\n", serde_json::json!({ "verb": verb }));
+    stream.write_all(question.as_bytes()).map_err(said)?;
     let mut answer = Vec::new();
     let mut chunk = [0; 4096];
     // One deadline for all of it: a byte now and then must not keep us.
@@ -286,7 +328,6 @@ fn ask(path: &Path, owner: u32, deadline: Instant) -> Result<(u32, Value), Strin
         .next()
         .unwrap_or_default();
     let value = serde_json::from_slice(line).map_err(|_| String::from("does not answer JSON"))?;
-    let pid = u32::try_from(peer.pid.as_raw_nonzero().get()).unwrap_or_default();
     Ok((pid, value))
 }
 

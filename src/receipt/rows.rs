@@ -322,11 +322,17 @@ fn evidence(runtime: &Runtime, seen: Option<&Observation>) -> Vec<EvidenceRow> {
             add(
                 "supervisor",
                 "update".into(),
-                format!(
-                    "asked to finish by signal {}: it {ended} after {} ms",
-                    word_of(&drain.signal),
-                    drain.waited_ms
-                ),
+                match &drain.verb {
+                    Some(verb) => format!(
+                        "asked on its control socket to {verb}: it {ended} after {} ms",
+                        drain.waited_ms
+                    ),
+                    None => format!(
+                        "asked to finish by signal {}: it {ended} after {} ms",
+                        word_of(&drain.signal),
+                        drain.waited_ms
+                    ),
+                },
             );
         }
         for job in &seen.foreign_jobs {

@@ -139,6 +139,9 @@ pub struct ForeignJob {
 pub struct Drained {
     /// The signal.
     pub signal: SignalName,
+    /// What was said on the control socket instead of the signal, if it was.
+    #[serde(default)]
+    pub verb: Option<String>,
     /// Whether it ended within the limit.
     pub exited: bool,
     /// How long it took, or we waited.

@@ -101,6 +101,7 @@ fn restart(order: &Order, tell: &mut dyn FnMut(Progress) -> Result<()>) -> Resul
     let exited = watch.await_end(limit, "drain")?;
     watch.seen.drain = Some(Drained {
         signal,
+        verb: None,
         exited,
         waited_ms: millis(began.elapsed()),
     });

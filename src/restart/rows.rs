@@ -81,6 +81,8 @@ struct RawRow {
 #[serde(deny_unknown_fields)]
 struct RawDrain {
     signal: SignalName,
+    #[serde(default)]
+    verb: Option<String>,
     limit: Span,
 }
 
@@ -247,6 +249,16 @@ impl RawRow {
         if self.action == Action::Signal && self.drain.is_none() {
             return Err("action \"signal\" needs a drain with the signal".into());
         }
+        let verb = self.drain.as_ref().and_then(|drain| drain.verb.as_deref());
+        if let Some(verb) = verb {
+            if self.action != Action::TryRestart {
+                return Err("a drain by a verb belongs to action \"try-restart\"".into());
+            }
+            let is_word = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+            if verb.is_empty() || !verb.chars().all(is_word) {
+                return Err(format!("the verb {verb:?} is no word"));
+            }
+        }
         if self.action == Action::Respawn {
             let kept = |entry: &Match| {
                 let nobody = |owner: &Owner| matches!(owner, Owner::Scope | Owner::Nobody);
@@ -270,6 +282,7 @@ impl RawRow {
             action: self.action,
             drain: self.drain.map(|drain| Drain {
                 signal: drain.signal,
+                verb: drain.verb,
                 limit: drain.limit.0,
             }),
             settle: span(self.settle, SETTLE),

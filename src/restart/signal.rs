@@ -47,6 +47,7 @@ pub fn restart(
     let exited = watch.await_end(limit, "drain")?;
     watch.seen.drain = Some(Drained {
         signal,
+        verb: None,
         exited,
         waited_ms: millis(began.elapsed()),
     });

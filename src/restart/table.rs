@@ -77,6 +77,8 @@ pub enum Action {
 pub struct Drain {
     /// The signal's name without `SIG`.
     pub signal: SignalName,
+    /// What is said on the control socket instead, where the runtime answers on one.
+    pub verb: Option<String>,
     /// How long it may take.
     pub limit: Duration,
 }

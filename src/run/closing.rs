@@ -17,7 +17,7 @@ use crate::verify::reconcile::{Outcome, Settled, reconcile};
 /// Takes the inventory again and settles every row by what runs now.
 pub fn close(session: &Session, first: &Look, outcomes: &[Outcome], receipt: &mut Receipt) {
     let owed = debts::owed_of(receipt);
-    let second = match look_to_prove(session, &owed, first) {
+    let second = match look_to_prove(session, &owed, first, outcomes) {
         Ok(second) => second,
         Err(error) => {
             // Without a second look nothing is proved.

@@ -12,7 +12,9 @@ use crate::fleet::{Collector, CollectorOutcome, Home, Inventory, inventory};
 use crate::helper;
 use crate::migrate::home::{Evaluate, HomeTarget};
 use crate::migrate::{Evaluation, HomeOutcome};
+use crate::plan::decide::Step;
 use crate::plan::{Given, Owed, Plan, Target, targets, without_evaluation};
+use crate::verify::reconcile::Outcome;
 use crate::world::Account;
 
 /// How often a runtime between two states is looked at again.
@@ -41,14 +43,19 @@ pub fn look(session: &Session, owed: &[Owed], waited: bool) -> Result<Look> {
     look_within(session, owed, waited, &session.scope())
 }
 
-/// The look that proves what was done. A source that answered before and does not now, as on a machine that
+/// The look that proves what was done; `outcomes` are what became of each runtime of the first. A source that answered before and does not now, as on a machine that
 /// the restarts themselves keep busy, is asked once more and given longer: what was restarted is not in
 /// doubt because somebody was late.
 ///
 /// # Errors
 /// As for [`look`].
-pub fn look_to_prove(session: &Session, owed: &[Owed], first: &Look) -> Result<Look> {
-    let second = look(session, owed, true)?;
+pub fn look_to_prove(
+    session: &Session,
+    owed: &[Owed],
+    first: &Look,
+    outcomes: &[Outcome],
+) -> Result<Look> {
+    let second = look_until_still(session, owed, first, outcomes)?;
     let silent = |look: &Look| -> BTreeSet<String> {
         let all = look.inventory.collectors.iter();
         all.filter(|one| one.outcome == CollectorOutcome::Unverified)
@@ -64,6 +71,44 @@ pub fn look_to_prove(session: &Session, owed: &[Owed], first: &Look) -> Result<L
     let mut scope = session.scope();
     scope.limit = (scope.limit * LONGER).min(session.left()).max(scope.limit);
     look_within(session, owed, true, &scope)
+}
+
+/// Looks until nothing that was fine at the first look, or is new, is between two states, or has been for too
+/// long: a runtime that just started is fine, and says so only in a moment. What was acted on was waited for.
+fn look_until_still(
+    session: &Session,
+    owed: &[Owed],
+    first: &Look,
+    outcomes: &[Outcome],
+) -> Result<Look> {
+    let planned = first.plan.runtimes.iter().zip(outcomes);
+    let judged: BTreeSet<&str> = planned
+        .filter(|(_, outcome)| outcome.seen.is_some() || !outcome.decision.outcome.is_clean())
+        .map(|(planned, _)| planned.runtime.id.as_str())
+        .collect();
+    let moves = |plan: &Plan| {
+        plan.runtimes.iter().any(|now| {
+            matches!(now.step, Step::Wait(_)) && !judged.contains(now.runtime.id.as_str())
+        })
+    };
+    let mut second = look(session, owed, false)?;
+    let end = Instant::now() + patience(session, &second.plan);
+    while moves(&second.plan) && Instant::now() < end {
+        std::thread::sleep(LOOK_EVERY);
+        second = look(session, owed, false)?;
+    }
+    if second.plan.is_between() {
+        return look(session, owed, true);
+    }
+    Ok(second)
+}
+
+/// How long is waited for what is between two states.
+fn patience(session: &Session, plan: &Plan) -> Duration {
+    if session.scene == hook::Scene::Stopping {
+        return Duration::ZERO;
+    }
+    budget(plan).min(LONGEST_WAIT).min(session.left())
 }
 
 fn look_within(session: &Session, owed: &[Owed], waited: bool, scope: &Scope) -> Result<Look> {
@@ -106,11 +151,10 @@ fn wait_until_settled(session: &Session, owed: &[Owed]) -> Result<Look> {
     if !first.plan.is_between() || session.scene == hook::Scene::Stopping {
         return Ok(first);
     }
-    let patience = budget(&first.plan).min(LONGEST_WAIT).min(session.left());
     session
         .ui
         .tell("waiting for a runtime that is between two states");
-    let end = Instant::now() + patience;
+    let end = Instant::now() + patience(session, &first.plan);
     while Instant::now() < end {
         std::thread::sleep(LOOK_EVERY);
         let again = look(session, owed, false)?;
@@ -126,7 +170,7 @@ fn budget(plan: &Plan) -> Duration {
     let longest = plan
         .runtimes
         .iter()
-        .filter(|planned| matches!(planned.step, crate::plan::decide::Step::Wait(_)))
+        .filter(|planned| matches!(planned.step, Step::Wait(_)))
         .filter_map(|planned| planned.runtime.unit.as_ref())
         .map(|unit| {
             unit.restart_usec

@@ -64,6 +64,33 @@ fn a_run_over_an_odd_fleet_ends_the_runtimes_that_it_restarts_and_nobody_else() 
     }
     assert!(gateways.values().all(|count| *count == 1), "{gateways:#?}");
     assert!(!sandbox.path("/root/.hermes").exists());
+    if odd.has_newest {
+        ask_on_the_control_socket(&odd);
+    }
+}
+
+/// A runtime that answers on its control socket is asked there to finish, if its row names the verb.
+fn ask_on_the_control_socket(odd: &Odd) {
+    let row = r#"
+[[mechanism]]
+id = "ask"
+match = { manager = "system", unit = ["many.service"] }
+action = "try-restart"
+drain = { verb = "pause-for-update", signal = "USR1", limit = "60s" }
+instruction = "systemctl restart {unit}"
+"#;
+    let sandbox = &odd.fleet.sandbox;
+    sandbox.write("/etc/fleet-update/mechanisms.d/ask.toml", row, 0o644);
+    let arguments = ["--user", "dan", "--restart", "always", "--json"];
+    let outcome = Update::new(&odd.fleet, &arguments).run();
+    let receipt = outcome.receipt();
+    let row = crate::odd::row_of(&receipt, "many.service").expect("it has a row");
+    assert_eq!(row["outcome"], "restarted", "{row}\n{outcome}");
+    let asked = row["evidence"].as_array().unwrap().iter().any(|seen| {
+        let observed = seen["observed"].as_str().unwrap();
+        observed.starts_with("asked on its control socket to pause-for-update: it ended after")
+    });
+    assert!(asked, "{row:#}");
 }
 
 /// A handle on each process of a sandbox (pidfd_open(2)): it is of one life, whatever becomes of the pid.

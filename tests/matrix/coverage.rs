@@ -93,8 +93,8 @@ C3, one name under two managers | tests/matrix/scenes.rs | "same-name"
 C4, rows that should be there | src/fleet/survey.rs | a_manager_that_denies_what_the_kernel_shows_is_not_believed
 C5 C7, killed at any moment | tests/fleet/kill.rs | a_run_that_is_killed_at_any_of_fifty_moments_leaves_whole_files_and_the_next_one_converges
 C7, interrupted, its reader or terminal gone | tests/matrix/interrupted.rs | a_run_that_is_told_to_end_or_loses_its_reader_leaves_a_true_receipt
-C8 C9, the second run restarts nothing | tests/state_crash.rs | after_our_state_was_deleted_a_second_run_changes_nothing
-C11, one record | tests/state_crash.rs | a_changed_or_missing_receipt_is_noticed
+C8 C9, the second run restarts nothing | tests/state_crash/record.rs | after_our_state_was_deleted_a_second_run_changes_nothing
+C11, one record | tests/state_crash/record.rs | a_changed_or_missing_receipt_is_noticed
 a bad release takes one down | tests/fleet/failures.rs | a_first_wave_that_does_not_come_back_keeps_the_rest_of_the_fleet_alive
 so many failures end the second wave | tests/matrix/waves.rs | after_so_many_failures_no_further_one_is_touched_and_they_all_live
 what a wave takes along ends the restarts | tests/matrix/waves.rs | what_the_first_wave_takes_along_ends_the_restarts

@@ -487,15 +487,19 @@ impl Generator {
         *self.random.pick(&rare)
     }
 
-    /// A version below `step`: the one that the fewest homes started from, or any.
+    /// A version below `step`: the one that the fewest homes started from if those are few, else that or any.
     fn start(&mut self, step: u32) -> Option<u32> {
         if step == 12 || (self.to > 33 && LEGACY.contains(&step) && self.random.chance(5)) {
             return None;
         }
-        let rare =
-            (12..step).min_by_key(|start| self.starts.get(&Some(*start)).copied().unwrap_or(0));
+        let seen = |start: &u32| self.starts.get(&Some(*start)).copied().unwrap_or(0);
+        let rare = (12..step).min_by_key(seen);
+        let is_needed = rare.is_some_and(|start| seen(&start) < 5);
         let any = 12 + u32::try_from(self.random.below((step - 12) as usize)).unwrap();
-        Some(rare.filter(|_| self.random.chance(2)).unwrap_or(any))
+        Some(
+            rare.filter(|_| is_needed || self.random.chance(2))
+                .unwrap_or(any),
+        )
     }
 }
 

@@ -127,7 +127,7 @@ fn a_zombie_is_gone_unless_threads_of_it_go_on() {
 
 #[test]
 fn only_held_flocks_are_read() {
-    let lock = parse_lock("3: FLOCK  ADVISORY  WRITE 812 fd:0a:131 0 EOF");
+    let lock = FileLock::parse("3: FLOCK  ADVISORY  WRITE 812 fd:0a:131 0 EOF");
     assert_eq!(
         lock,
         Some(FileLock {
@@ -142,7 +142,7 @@ fn only_held_flocks_are_read() {
         "4: OFDLCK ADVISORY  WRITE -1 fd:0a:131 0 EOF",
         "",
     ] {
-        assert_eq!(parse_lock(other), None, "{other}");
+        assert_eq!(FileLock::parse(other), None, "{other}");
     }
 }
 

@@ -9,7 +9,11 @@ use super::super::Drained;
 use super::super::scene::{self, left, millis};
 use super::{Acting, BACKSTOP, Halt, LOOK, NOTICE, PROPERTIES, UNIT};
 use crate::fleet::units::bus::{self, Trouble};
-use crate::fleet::{Manager, Phase, SelfReport, procfs};
+use crate::fleet::{Manager, Phase, SelfReport, procfs, selfreport};
+use crate::restart::SignalName;
+
+/// A runtime may take so long to agree that it ends.
+const SAY_LIMIT: Duration = Duration::from_secs(10);
 
 impl Acting<'_> {
     /// Whether the old life is to be asked to end, and whether it can hear.
@@ -44,16 +48,35 @@ impl Acting<'_> {
             self.seen.notes.push(note.into());
             return self.await_end(drain.limit, "drain").map(|_| false);
         }
+        if drain.verb.is_some() && report.socket_answered {
+            return Ok(true);
+        }
         // A signal before its handler is there kills: a young runtime is not asked (evidence: B).
-        let hears = procfs::read(incarnation.pid, &[])
-            .ok()
-            .flatten()
-            .is_some_and(|process| scene::catches(&process, drain.signal));
+        let hears = self.hears(drain.signal);
         if !hears {
             let note = "not drained: it does not catch the signal yet";
             self.seen.notes.push(note.into());
         }
         Ok(hears)
+    }
+
+    /// Whether the old process catches a signal by now.
+    fn hears(&self, signal: SignalName) -> bool {
+        let incarnation = self.order.expected.incarnation.as_ref();
+        incarnation
+            .and_then(|incarnation| procfs::read(incarnation.pid, &[]).ok().flatten())
+            .is_some_and(|process| scene::catches(&process, signal))
+    }
+
+    /// Says a verb on the control socket of the old life.
+    fn say(&self, verb: &str) -> Result<(), String> {
+        let report = self
+            .old_report()
+            .filter(|report| report.socket_answered)
+            .ok_or("it does not answer")?;
+        let kind = self.order.app.runtime(&report.kind);
+        let kind = kind.ok_or("its kind is not known")?;
+        selfreport::say(&report.home, kind, report.pid, verb, SAY_LIMIT)
     }
 
     /// Whether other units stop as soon as this one is not active: a restart takes them along, and brings
@@ -108,12 +131,27 @@ impl Acting<'_> {
             return Ok(());
         };
         let began = Instant::now();
-        if let Err(error) = life.signal(drain.signal) {
+        let mut verb = None;
+        if let Some(wanted) = &drain.verb {
+            match self.say(wanted) {
+                Ok(()) => verb = Some(wanted.clone()),
+                Err(why) => self.seen.notes.push(format!("control socket: {why}")),
+            }
+        }
+        if verb.is_none() && !self.hears(drain.signal) {
+            let note = "not drained: it does not catch the signal yet";
+            self.seen.notes.push(note.into());
+            return Ok(());
+        }
+        if verb.is_none()
+            && let Err(error) = life.signal(drain.signal)
+        {
             self.seen.notes.push(format!("not drained: {error}"));
             return Ok(());
         }
         let mut drained = Drained {
             signal: drain.signal,
+            verb,
             exited: false,
             waited_ms: 0,
         };
