@@ -41,7 +41,7 @@ complete -c update -n "__fish_update_needs_command" -l restart -d 'Which runtime
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_needs_command" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_needs_command" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
+complete -c update -n "__fish_update_needs_command" -l max-failures -d 'How many failures end the restarts of one install, after the first wave [default: 3]' -r
 complete -c update -n "__fish_update_needs_command" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_needs_command" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_needs_command" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -85,7 +85,7 @@ complete -c update -n "__fish_update_using_subcommand apply" -l restart -d 'Whic
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand apply" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand apply" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand apply" -l max-failures -d 'How many failures end the restarts of one install, after the first wave [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand apply" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand apply" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand apply" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -118,7 +118,7 @@ complete -c update -n "__fish_update_using_subcommand plan" -l restart -d 'Which
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand plan" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand plan" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand plan" -l max-failures -d 'How many failures end the restarts of one install, after the first wave [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand plan" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand plan" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand plan" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -152,7 +152,7 @@ complete -c update -n "__fish_update_using_subcommand status" -l restart -d 'Whi
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand status" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand status" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand status" -l max-failures -d 'How many failures end the restarts of one install, after the first wave [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand status" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand status" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand status" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -186,7 +186,7 @@ complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_se
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -l max-failures -d 'How many failures end the restarts of one install, after the first wave [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -225,7 +225,7 @@ complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_s
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from show" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from show" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from show" -l max-failures -d 'How many failures end the restarts of one install, after the first wave [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from show" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from show" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from show" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -258,7 +258,7 @@ complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_s
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from list" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from list" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from list" -l max-failures -d 'How many failures end the restarts of one install, after the first wave [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from list" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from list" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from list" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -291,7 +291,7 @@ complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_s
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from verify" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from verify" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from verify" -l max-failures -d 'How many failures end the restarts of one install, after the first wave [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from verify" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from verify" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from verify" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -324,7 +324,7 @@ complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_s
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from schema" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from schema" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from schema" -l max-failures -d 'How many failures end the restarts of one install, after the first wave [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from schema" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from schema" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from schema" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -360,7 +360,7 @@ complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_s
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l max-failures -d 'How many failures end the restarts of one install, after the first wave [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -393,7 +393,7 @@ complete -c update -n "__fish_update_using_subcommand rollback" -l restart -d 'W
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand rollback" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand rollback" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand rollback" -l max-failures -d 'How many failures end the restarts of one install, after the first wave [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand rollback" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand rollback" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand rollback" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -426,7 +426,7 @@ complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -l max-failures -d 'How many failures end the restarts of one install, after the first wave [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -462,7 +462,7 @@ complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_sub
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from verify" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from verify" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from verify" -l max-failures -d 'How many failures end the restarts of one install, after the first wave [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from verify" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from verify" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from verify" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -495,7 +495,7 @@ complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_sub
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from export" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from export" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from export" -l max-failures -d 'How many failures end the restarts of one install, after the first wave [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from export" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from export" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from export" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -528,7 +528,7 @@ complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -l max-failures -d 'How many failures end the restarts of one install, after the first wave [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -567,7 +567,7 @@ complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subc
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from create" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from create" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from create" -l max-failures -d 'How many failures end the restarts of one install, after the first wave [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from create" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from create" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from create" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -600,7 +600,7 @@ complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subc
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from status" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from status" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from status" -l max-failures -d 'How many failures end the restarts of one install, after the first wave [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from status" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from status" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from status" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -633,7 +633,7 @@ complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subc
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from transition" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from transition" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from transition" -l max-failures -d 'How many failures end the restarts of one install, after the first wave [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from transition" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from transition" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from transition" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -666,7 +666,7 @@ complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subc
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from list" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from list" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from list" -l max-failures -d 'How many failures end the restarts of one install, after the first wave [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from list" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from list" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from list" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -699,7 +699,7 @@ complete -c update -n "__fish_update_using_subcommand mechanisms" -l restart -d 
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand mechanisms" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand mechanisms" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand mechanisms" -l max-failures -d 'How many failures end the restarts of one install, after the first wave [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand mechanisms" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand mechanisms" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand mechanisms" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -733,7 +733,7 @@ complete -c update -n "__fish_update_using_subcommand migrations; and not __fish
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand migrations; and not __fish_seen_subcommand_from list show diff lint" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand migrations; and not __fish_seen_subcommand_from list show diff lint" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand migrations; and not __fish_seen_subcommand_from list show diff lint" -l max-failures -d 'How many failures end the restarts of one install, after the first wave [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and not __fish_seen_subcommand_from list show diff lint" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and not __fish_seen_subcommand_from list show diff lint" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and not __fish_seen_subcommand_from list show diff lint" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -770,7 +770,7 @@ complete -c update -n "__fish_update_using_subcommand migrations; and __fish_see
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from list" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from list" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from list" -l max-failures -d 'How many failures end the restarts of one install, after the first wave [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from list" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from list" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from list" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -803,7 +803,7 @@ complete -c update -n "__fish_update_using_subcommand migrations; and __fish_see
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from show" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from show" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from show" -l max-failures -d 'How many failures end the restarts of one install, after the first wave [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from show" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from show" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from show" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -836,7 +836,7 @@ complete -c update -n "__fish_update_using_subcommand migrations; and __fish_see
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from diff" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from diff" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from diff" -l max-failures -d 'How many failures end the restarts of one install, after the first wave [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from diff" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from diff" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from diff" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -869,7 +869,7 @@ complete -c update -n "__fish_update_using_subcommand migrations; and __fish_see
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from lint" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from lint" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from lint" -l max-failures -d 'How many failures end the restarts of one install, after the first wave [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from lint" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from lint" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from lint" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -902,7 +902,7 @@ complete -c update -n "__fish_update_using_subcommand rehearse" -l restart -d 'W
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand rehearse" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand rehearse" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand rehearse" -l max-failures -d 'How many failures end the restarts of one install, after the first wave [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand rehearse" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand rehearse" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand rehearse" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r

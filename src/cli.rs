@@ -334,7 +334,7 @@ pub struct RunFlags {
     /// How many restarts run side by side [default: 8]
     #[arg(long, global = true, hide_short_help = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub jobs: Option<u32>,
-    /// How many failures end a user's restarts, after the first wave; two such users end all [default: 3]
+    /// How many failures end the restarts of one install, after the first wave [default: 3]
     #[arg(long, global = true, hide_short_help = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_failures: Option<u32>,
     /// How long the whole run may take [default: 30m]

@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use super::{Session, dpkg, hook};
+use crate::config::RestartWhen;
 use crate::error::Result;
 use crate::fleet::inventory::Scope;
 use crate::fleet::{Collector, CollectorOutcome, Home, Inventory, inventory};
@@ -13,7 +14,7 @@ use crate::helper;
 use crate::migrate::home::{Evaluate, HomeTarget};
 use crate::migrate::{Evaluation, HomeOutcome};
 use crate::plan::decide::Step;
-use crate::plan::{Given, Owed, Plan, Target, targets, without_evaluation};
+use crate::plan::{Given, Owed, Plan, Target, Wishes, targets, without_evaluation};
 use crate::verify::reconcile::Outcome;
 use crate::world::Account;
 
@@ -40,7 +41,7 @@ pub struct Look {
 /// # Errors
 /// When the machine cannot be looked at at all.
 pub fn look(session: &Session, owed: &[Owed], waited: bool) -> Result<Look> {
-    look_within(session, owed, waited, &session.scope())
+    look_within(session, owed, waited, &session.scope(), &session.wishes)
 }
 
 /// The look that proves what was done; `outcomes` are what became of each runtime of the first. A source that answered before and does not now, as on a machine that
@@ -55,7 +56,14 @@ pub fn look_to_prove(
     first: &Look,
     outcomes: &[Outcome],
 ) -> Result<Look> {
-    let second = look_until_still(session, owed, first, outcomes)?;
+    let mut wishes = session.wishes.clone();
+    if wishes.restart == RestartWhen::Always {
+        // All were asked for once; what was restarted is not to be restarted again.
+        wishes.restart = RestartWhen::Stale;
+    }
+    let look = |waited, scope: &Scope| look_within(session, owed, waited, scope, &wishes);
+    let mut scope = session.scope();
+    let second = look_until_still(session, first, outcomes, &|waited| look(waited, &scope))?;
     let silent = |look: &Look| -> BTreeSet<String> {
         let all = look.inventory.collectors.iter();
         all.filter(|one| one.outcome == CollectorOutcome::Unverified)
@@ -68,18 +76,17 @@ pub fn look_to_prove(
     session
         .ui
         .tell("asking once more: not every source answered in time");
-    let mut scope = session.scope();
     scope.limit = (scope.limit * LONGER).min(session.left()).max(scope.limit);
-    look_within(session, owed, true, &scope)
+    look(true, &scope)
 }
 
 /// Looks until nothing that was fine at the first look, or is new, is between two states, or has been for too
 /// long: a runtime that just started is fine, and says so only in a moment. What was acted on was waited for.
 fn look_until_still(
     session: &Session,
-    owed: &[Owed],
     first: &Look,
     outcomes: &[Outcome],
+    look: &dyn Fn(bool) -> Result<Look>,
 ) -> Result<Look> {
     let planned = first.plan.runtimes.iter().zip(outcomes);
     let judged: BTreeSet<&str> = planned
@@ -91,14 +98,14 @@ fn look_until_still(
             matches!(now.step, Step::Wait(_)) && !judged.contains(now.runtime.id.as_str())
         })
     };
-    let mut second = look(session, owed, false)?;
+    let mut second = look(false)?;
     let end = Instant::now() + patience(session, &second.plan);
     while moves(&second.plan) && Instant::now() < end {
         std::thread::sleep(LOOK_EVERY);
-        second = look(session, owed, false)?;
+        second = look(false)?;
     }
     if second.plan.is_between() {
-        return look(session, owed, true);
+        return look(true);
     }
     Ok(second)
 }
@@ -111,7 +118,13 @@ fn patience(session: &Session, plan: &Plan) -> Duration {
     budget(plan).min(LONGEST_WAIT).min(session.left())
 }
 
-fn look_within(session: &Session, owed: &[Owed], waited: bool, scope: &Scope) -> Result<Look> {
+fn look_within(
+    session: &Session,
+    owed: &[Owed],
+    waited: bool,
+    scope: &Scope,
+    wishes: &Wishes,
+) -> Result<Look> {
     let mut inventory = inventory::take(&session.world, &session.app, scope)?;
     let targets = targets(&inventory, session.wishes.to);
     let half_installed = dpkg::withhold_half_installed(session, &mut inventory, &targets);
@@ -125,7 +138,7 @@ fn look_within(session: &Session, owed: &[Owed], waited: bool, scope: &Scope) ->
         targets,
         evaluations,
         table: &session.table,
-        wishes: &session.wishes,
+        wishes,
         owed,
         caller: &session.world.account,
         names: &session.names(),

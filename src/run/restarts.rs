@@ -112,7 +112,7 @@ pub fn run(
             .iter()
             .filter(|index| is_open(&outcomes, index))
             .filter_map(|index| job(session, look, *index))
-            .filter(|job| !held.back(job.install_id()))
+            .filter(|job| held.back(job.install_id()).is_none())
             .collect();
         if jobs.is_empty() {
             continue;
@@ -142,8 +142,12 @@ pub fn run(
     };
     for (planned, outcome) in plan.runtimes.iter().zip(&mut outcomes) {
         if outcome.decision.reason == PENDING {
-            outcome.decision = Decision::new(RuntimeOutcome::Unaccounted, why.clone())
-                .with_remedy(&*planned.instruction);
+            let why = match held.back(planned.runtime.install.as_deref()) {
+                Some(failed) => format!("aborted: {failed} failed first"),
+                None => why.clone(),
+            };
+            outcome.decision =
+                Decision::new(RuntimeOutcome::Unaccounted, why).with_remedy(&*planned.instruction);
         }
     }
     outcomes
@@ -238,7 +242,7 @@ fn run_wave(
                     decision.reason
                 ));
                 if is_failure(decision) {
-                    held.failed(planned.runtime.install.as_deref());
+                    held.failed(planned.runtime.install.as_deref(), &name);
                     if let Ok(mut queue) = queue.lock() {
                         open -= queue.leave_out(&held);
                     }

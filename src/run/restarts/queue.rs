@@ -1,6 +1,6 @@
 //! Which restart is begun next, and which are not begun any more.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use super::job::Job;
 
@@ -10,7 +10,8 @@ use super::job::Job;
 pub(super) struct Held {
     limit: usize,
     failures: BTreeMap<Option<String>, usize>,
-    installs: BTreeSet<Option<String>>,
+    /// With the runtime whose failure was the last one that was borne.
+    installs: BTreeMap<Option<String>, String>,
 }
 
 impl Held {
@@ -23,19 +24,23 @@ impl Held {
         }
     }
 
-    /// Counts a failure of a runtime of this install.
-    pub(super) fn failed(&mut self, install: Option<&str>) {
+    /// Counts a failure of a runtime of this install, whose name is `name`.
+    pub(super) fn failed(&mut self, install: Option<&str>, name: &str) {
         let install = install.map(str::to_owned);
         let failures = self.failures.entry(install.clone()).or_default();
         *failures += 1;
         if *failures >= self.limit {
-            self.installs.insert(install);
+            self.installs
+                .entry(install)
+                .or_insert_with(|| name.to_owned());
         }
     }
 
-    /// Whether runtimes of this install are left as they are.
-    pub(super) fn back(&self, install: Option<&str>) -> bool {
-        self.installs.iter().any(|held| held.as_deref() == install)
+    /// The runtime for whose failure those of this install are left as they are, if they are.
+    pub(super) fn back(&self, install: Option<&str>) -> Option<&str> {
+        let mut installs = self.installs.iter();
+        let (_, name) = installs.find(|(held, _)| held.as_deref() == install)?;
+        Some(name)
     }
 }
 
@@ -76,7 +81,8 @@ impl Queue {
     /// Leaves out those that must not begin any more, and says how many those were.
     pub(super) fn leave_out(&mut self, held: &Held) -> usize {
         let before = self.waiting.len();
-        self.waiting.retain(|job| !held.back(job.install_id()));
+        self.waiting
+            .retain(|job| held.back(job.install_id()).is_none());
         before - self.waiting.len()
     }
 }
@@ -88,14 +94,16 @@ mod tests {
     #[test]
     fn failures_of_one_install_hold_back_that_install_alone() {
         let mut held = Held::default().with_limit(2);
-        held.failed(Some("a"));
-        assert!(!held.back(Some("a")));
-        held.failed(Some("a"));
-        assert!(held.back(Some("a")) && !held.back(Some("b")) && !held.back(None));
+        held.failed(Some("a"), "one");
+        assert_eq!(held.back(Some("a")), None);
+        held.failed(Some("a"), "two");
+        assert_eq!(held.back(Some("a")), Some("two"));
+        assert_eq!((held.back(Some("b")), held.back(None)), (None, None));
         // The next wave counts anew, and forgets nothing.
         let mut next = held.with_limit(1);
-        assert!(next.back(Some("a")) && !next.back(None));
-        next.failed(None);
-        assert!(next.back(None) && !next.back(Some("b")));
+        assert_eq!((next.back(Some("a")), next.back(None)), (Some("two"), None));
+        next.failed(None, "three");
+        assert_eq!(next.back(None), Some("three"));
+        assert_eq!(next.back(Some("b")), None);
     }
 }
