@@ -2276,7 +2276,7 @@ _update() {
             return 0
             ;;
         update__subcmd__status)
-            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
+            opts="-q -v -h --watch --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -41,7 +41,7 @@ complete -c update -n "__fish_update_needs_command" -l restart -d 'Which runtime
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_needs_command" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_needs_command" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
+complete -c update -n "__fish_update_needs_command" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
 complete -c update -n "__fish_update_needs_command" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_needs_command" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_needs_command" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -60,7 +60,7 @@ complete -c update -n "__fish_update_needs_command" -l dry-run -d 'The same as `
 complete -c update -n "__fish_update_needs_command" -s V -l version -d 'Print version'
 complete -c update -n "__fish_update_needs_command" -f -a "apply" -d 'Do it: migrate, restart, verify, write the receipt (what `update` alone does)'
 complete -c update -n "__fish_update_needs_command" -f -a "plan" -d 'Show what a run would do, and why; changes nothing'
-complete -c update -n "__fish_update_needs_command" -f -a "status" -d 'Show the fleet as it is'
+complete -c update -n "__fish_update_needs_command" -f -a "status" -d 'Show the fleet as it is: who runs what, for whom, and what is stale'
 complete -c update -n "__fish_update_needs_command" -f -a "receipt" -d 'Show and check the records of earlier runs (`update receipt show`)'
 complete -c update -n "__fish_update_needs_command" -f -a "rollback" -d 'Put back what a run wrote over, if nobody changed it since; databases are never rolled back'
 complete -c update -n "__fish_update_needs_command" -f -a "audit" -d 'Prove the audit chain, or write it out'
@@ -85,7 +85,7 @@ complete -c update -n "__fish_update_using_subcommand apply" -l restart -d 'Whic
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand apply" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand apply" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand apply" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand apply" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand apply" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand apply" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -118,7 +118,7 @@ complete -c update -n "__fish_update_using_subcommand plan" -l restart -d 'Which
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand plan" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand plan" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand plan" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand plan" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand plan" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand plan" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -152,7 +152,7 @@ complete -c update -n "__fish_update_using_subcommand status" -l restart -d 'Whi
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand status" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand status" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand status" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand status" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand status" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand status" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -161,6 +161,7 @@ complete -c update -n "__fish_update_using_subcommand status" -l trigger -d 'Wha
 cron\t'A timer or cron'
 package\t'A package\'s post-installation hook'"
 complete -c update -n "__fish_update_using_subcommand status" -l metrics-file -d 'Write the result as metrics for the textfile collector of Prometheus' -r -F
+complete -c update -n "__fish_update_using_subcommand status" -l watch -d 'Look again each second until Ctrl-C; only on a terminal, and only as text'
 complete -c update -n "__fish_update_using_subcommand status" -l json -d 'The same as --format json'
 complete -c update -n "__fish_update_using_subcommand status" -s q -l quiet -d 'Say nothing when all is clean'
 complete -c update -n "__fish_update_using_subcommand status" -s v -l verbose -d 'Say more'
@@ -185,7 +186,7 @@ complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_se
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -224,7 +225,7 @@ complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_s
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from show" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from show" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from show" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from show" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from show" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from show" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -257,7 +258,7 @@ complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_s
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from list" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from list" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from list" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from list" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from list" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from list" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -290,7 +291,7 @@ complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_s
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from verify" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from verify" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from verify" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from verify" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from verify" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from verify" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -323,7 +324,7 @@ complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_s
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from schema" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from schema" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from schema" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from schema" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from schema" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from schema" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -359,7 +360,7 @@ complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_s
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -392,7 +393,7 @@ complete -c update -n "__fish_update_using_subcommand rollback" -l restart -d 'W
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand rollback" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand rollback" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand rollback" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand rollback" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand rollback" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand rollback" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -425,7 +426,7 @@ complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -461,7 +462,7 @@ complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_sub
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from verify" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from verify" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from verify" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from verify" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from verify" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from verify" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -494,7 +495,7 @@ complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_sub
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from export" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from export" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from export" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from export" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from export" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from export" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -527,7 +528,7 @@ complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -566,7 +567,7 @@ complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subc
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from create" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from create" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from create" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from create" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from create" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from create" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -599,7 +600,7 @@ complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subc
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from status" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from status" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from status" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from status" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from status" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from status" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -632,7 +633,7 @@ complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subc
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from transition" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from transition" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from transition" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from transition" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from transition" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from transition" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -665,7 +666,7 @@ complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subc
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from list" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from list" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from list" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from list" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from list" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from list" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -698,7 +699,7 @@ complete -c update -n "__fish_update_using_subcommand mechanisms" -l restart -d 
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand mechanisms" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand mechanisms" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand mechanisms" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand mechanisms" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand mechanisms" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand mechanisms" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -732,7 +733,7 @@ complete -c update -n "__fish_update_using_subcommand migrations; and not __fish
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand migrations; and not __fish_seen_subcommand_from list show diff lint" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand migrations; and not __fish_seen_subcommand_from list show diff lint" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand migrations; and not __fish_seen_subcommand_from list show diff lint" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and not __fish_seen_subcommand_from list show diff lint" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and not __fish_seen_subcommand_from list show diff lint" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and not __fish_seen_subcommand_from list show diff lint" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -769,7 +770,7 @@ complete -c update -n "__fish_update_using_subcommand migrations; and __fish_see
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from list" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from list" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from list" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from list" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from list" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from list" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -802,7 +803,7 @@ complete -c update -n "__fish_update_using_subcommand migrations; and __fish_see
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from show" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from show" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from show" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from show" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from show" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from show" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -835,7 +836,7 @@ complete -c update -n "__fish_update_using_subcommand migrations; and __fish_see
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from diff" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from diff" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from diff" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from diff" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from diff" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from diff" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -868,7 +869,7 @@ complete -c update -n "__fish_update_using_subcommand migrations; and __fish_see
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from lint" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from lint" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from lint" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from lint" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from lint" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from lint" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r
@@ -901,7 +902,7 @@ complete -c update -n "__fish_update_using_subcommand rehearse" -l restart -d 'W
 always\t'All that run'
 never\t'None; stale ones are reported'"
 complete -c update -n "__fish_update_using_subcommand rehearse" -l jobs -d 'How many restarts run side by side [default: 8]' -r
-complete -c update -n "__fish_update_using_subcommand rehearse" -l max-failures -d 'How many failures end the restarts, after the first wave [default: 3]' -r
+complete -c update -n "__fish_update_using_subcommand rehearse" -l max-failures -d 'How many failures end a user\'s restarts, after the first wave; two such users end all [default: 3]' -r
 complete -c update -n "__fish_update_using_subcommand rehearse" -l deadline -d 'How long the whole run may take [default: 30m]' -r
 complete -c update -n "__fish_update_using_subcommand rehearse" -l lock-timeout -d 'How long to wait for another run [default: 0, with --trigger cron 10m]' -r
 complete -c update -n "__fish_update_using_subcommand rehearse" -l request-id -d 'Name of this run: the same name again gives its receipt again, and does nothing twice' -r

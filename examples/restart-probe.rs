@@ -98,9 +98,10 @@ fn order(word: &str, path: &str, rows: &str, name: &str) {
         .find(|(name, _)| *name == variable)
         .map(|(_, value)| PathBuf::from(value));
     let homes: Vec<PathBuf> = home.into_iter().collect();
+    let locks = procfs::flocks().unwrap();
     let spoke_before = homes.iter().any(|home| {
         let rules = app.runtime(&kind).unwrap();
-        let reports = selfreport::read(home, rules, Duration::from_millis(500)).reports;
+        let reports = selfreport::read(home, rules, &locks, Duration::from_millis(500)).reports;
         reports.iter().any(|report| {
             report.pid == process.incarnation.pid
                 && report.start_ticks == process.incarnation.start_ticks

@@ -69,8 +69,8 @@ pub enum Command {
     Apply,
     /// Show what a run would do, and why; changes nothing
     Plan(PlanFlags),
-    /// Show the fleet as it is
-    Status,
+    /// Show the fleet as it is: who runs what, for whom, and what is stale
+    Status(StatusFlags),
     /// Show and check the records of earlier runs (`update receipt show`)
     Receipt {
         /// Which question
@@ -250,6 +250,14 @@ pub struct PlanFlags {
     pub check: bool,
 }
 
+/// What concerns `status` alone
+#[derive(Debug, Args)]
+pub struct StatusFlags {
+    /// Look again each second until Ctrl-C; only on a terminal, and only as text
+    #[arg(long)]
+    pub watch: bool,
+}
+
 /// What concerns every subcommand
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Scope and output")]
@@ -341,7 +349,7 @@ pub struct RunFlags {
     /// How many restarts run side by side [default: 8]
     #[arg(long, global = true, hide_short_help = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub jobs: Option<u32>,
-    /// How many failures end the restarts, after the first wave [default: 3]
+    /// How many failures end a user's restarts, after the first wave; two such users end all [default: 3]
     #[arg(long, global = true, hide_short_help = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_failures: Option<u32>,
     /// How long the whole run may take [default: 30m]

@@ -26,6 +26,10 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Kind, Result};
 use crate::world::{Account, World};
 
+pub mod beside;
+
+use beside::Beside;
+
 /// The hidden subcommand that a helper is started with.
 pub const SUBCOMMAND: &str = "helper";
 
@@ -49,6 +53,12 @@ pub trait Task: Serialize + DeserializeOwned {
     type Event: Serialize + DeserializeOwned;
     /// What it ends with.
     type Answer: Serialize + DeserializeOwned;
+
+    /// The process whose place the helper takes, if it will start something there: such a helper keeps
+    /// the limits and the control group of that process instead of getting the usual limits.
+    fn beside(&self) -> Option<Beside> {
+        None
+    }
 
     /// Does the work, as the account of `world`.
     ///
@@ -136,8 +146,13 @@ impl<T: Task> Session<T> {
         let groups: Vec<String> = account.groups()?.iter().map(u32::to_string).collect();
         let (ours, theirs) = UnixStream::pair()
             .map_err(|error| Error::io(format!("{name}: cannot make a socket pair"), error))?;
+        // Ours all close themselves; what whoever started us left open does not (fcntl(2), FD_CLOEXEC).
+        close_fds::CloseFdsBuilder::new()
+            .threadsafe(true)
+            .cloexecfrom(3);
         // `/proc/self/exe` is the file that runs, also when its path was replaced since (proc(5)).
-        let child = Command::new("/proc/self/exe")
+        let mut command = Command::new("/proc/self/exe");
+        command
             .arg(SUBCOMMAND)
             .arg(T::VERB)
             .arg(account.uid.to_string())
@@ -145,6 +160,7 @@ impl<T: Task> Session<T> {
             .arg(groups.join(","))
             .arg(&account.name)
             .arg(&account.home)
+            .args(task.beside().map(Beside::to_argument))
             .env_clear()
             .env("HOME", &account.home)
             .env("LANG", "C.UTF-8")
@@ -152,7 +168,8 @@ impl<T: Task> Session<T> {
             .current_dir("/")
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stderr(Stdio::null());
+        let child = command
             .spawn()
             .map_err(|error| Error::io(format!("cannot start the {name}"), error))?;
         let mut session = Self {
@@ -277,6 +294,8 @@ pub struct Invocation {
     pub account: Account,
     /// Every group of the account.
     pub groups: Vec<u32>,
+    /// Whose place the helper takes.
+    pub beside: Option<Beside>,
 }
 
 impl Invocation {
@@ -286,8 +305,11 @@ impl Invocation {
     /// When they are not what `Session::start` writes.
     pub fn parse(args: &[std::ffi::OsString]) -> Result<Self> {
         let usage = || Error::new(Kind::Usage, "the helper is started by update itself");
-        let [verb, uid, gid, groups, name, home] = args else {
-            return Err(usage());
+        let ([verb, uid, gid, groups, name, home], rest) = match args {
+            [verb, uid, gid, groups, name, home, rest @ ..] if rest.len() < 2 => {
+                ([verb, uid, gid, groups, name, home], rest)
+            }
+            _ => return Err(usage()),
         };
         let text = |value: &std::ffi::OsString| value.to_str().map(str::to_owned).ok_or_else(usage);
         let number = |value: &str| value.parse::<u32>().map_err(|_| usage());
@@ -303,6 +325,10 @@ impl Invocation {
                 .split(',')
                 .map(number)
                 .collect::<Result<_>>()?,
+            beside: match rest.first() {
+                None => None,
+                Some(beside) => Some(Beside::parse(&text(beside)?).ok_or_else(usage)?),
+            },
         })
     }
 }
@@ -324,15 +350,38 @@ pub fn become_account(invocation: &Invocation) -> Result<()> {
         .copied()
         .map(Gid::from_raw)
         .collect();
+    if let Some(beside) = invocation.beside {
+        beside.stand();
+    }
     // The raw calls change the calling thread alone (setresuid(2), "C library/kernel
     // differences"); while there is one thread, that is the process. Groups go first: they need root.
     rustix::thread::set_thread_groups(&groups).map_err(failed("set the groups"))?;
     rustix::thread::set_thread_res_gid(gid, gid, gid).map_err(failed("set the group id"))?;
     rustix::thread::set_thread_res_uid(uid, uid, uid).map_err(failed("set the user id"))?;
-    rustix::thread::set_no_new_privs(true).map_err(failed("renounce new privileges"))?;
+    // Its user may trace and rewrite its own processes, but not one that leaves no dump (ptrace(2)); the
+    // change of ids did as much unless fs.suid_dumpable says otherwise (prctl(2), PR_SET_DUMPABLE).
+    rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)
+        .map_err(failed("refuse to be traced"))?;
+    // Root's terminal is no business of a user's process (ioctl_tty(2), TIOCSTI).
+    rustix::process::setsid().map_err(failed("leave the session"))?;
     // A change of ids clears this, so it comes after (prctl(2), PR_SET_PDEATHSIG).
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
         .map_err(failed("follow the parent's death"))?;
+    if invocation.beside.is_none() {
+        confine().map_err(|(what, error)| failed(what)(error))?;
+    }
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+    if uid.as_raw() != 0
+        && rustix::thread::set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT).is_ok()
+    {
+        return Err(Error::new(Kind::Denied, "the user id could be taken back"));
+    }
+    Ok(())
+}
+
+/// What a child would inherit for good, so only of helpers that start nothing in another's place.
+fn confine() -> std::result::Result<(), (&'static str, rustix::io::Errno)> {
+    rustix::thread::set_no_new_privs(true).map_err(|error| ("renounce new privileges", error))?;
     for (resource, limit) in [
         (Resource::As, MEMORY_LIMIT),
         (Resource::Nofile, DESCRIPTOR_LIMIT),
@@ -342,13 +391,7 @@ pub fn become_account(invocation: &Invocation) -> Result<()> {
             current: Some(limit),
             maximum: Some(limit),
         };
-        rustix::process::setrlimit(resource, limit).map_err(failed("set the limits"))?;
-    }
-    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
-    if uid.as_raw() != 0
-        && rustix::thread::set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT).is_ok()
-    {
-        return Err(Error::new(Kind::Denied, "the user id could be taken back"));
+        rustix::process::setrlimit(resource, limit).map_err(|error| ("set the limits", error))?;
     }
     Ok(())
 }
@@ -397,7 +440,11 @@ pub fn wait_for_parent() -> Result<()> {
         .map_err(|error| Error::io("the helper lost its parent", error))
 }
 
-fn write_message<M: Serialize>(channel: &mut UnixStream, message: &M) -> std::io::Result<()> {
+/// Writes one length-bounded message.
+///
+/// # Errors
+/// When the other end is gone, or the message is too large.
+pub fn write_message<M: Serialize>(channel: &mut UnixStream, message: &M) -> std::io::Result<()> {
     let invalid =
         |error: serde_json::Error| std::io::Error::new(std::io::ErrorKind::InvalidData, error);
     let body = serde_json::to_vec(message).map_err(invalid)?;
@@ -409,7 +456,11 @@ fn write_message<M: Serialize>(channel: &mut UnixStream, message: &M) -> std::io
     channel.write_all(&body)
 }
 
-fn read_message<M: DeserializeOwned>(channel: &mut impl Read) -> std::io::Result<M> {
+/// Reads one length-bounded message.
+///
+/// # Errors
+/// When the other end is gone, or what came is no such message.
+pub fn read_message<M: DeserializeOwned>(channel: &mut impl Read) -> std::io::Result<M> {
     let mut length = [0; 4];
     channel.read_exact(&mut length)?;
     let length = u32::from_be_bytes(length);
@@ -460,6 +511,11 @@ mod tests {
             (1001, 1002)
         );
         assert_eq!(invocation.groups, [27, 1002]);
+        assert_eq!(invocation.beside, None);
         assert!(Invocation::parse(&args[1..]).is_err());
+        let with = |beside: &str| [args.clone(), vec![beside.into()]].concat();
+        let placed = Invocation::parse(&with("77:5")).expect("they are valid");
+        assert_eq!(placed.beside.map(|beside| beside.pid), Some(77));
+        assert!(Invocation::parse(&with("1:5")).is_err());
     }
 }

@@ -1,7 +1,8 @@
 //! What may be shown: secrets are masked, and names are made harmless.
 //!
 //! [`text`] and [`json`] mask what looks like a secret, by the name of its key and by its own shape;
-//! [`visible`] escapes what a terminal or a reader could be fooled with. Both are for strings that
+//! [`without`] and [`json_without`] mask values that a home's secrets file holds; [`visible`] and
+//! [`visible_json`] escape what a terminal or a reader could be fooled with. All are for strings that
 //! come from outside. Digests and ids of ours never pass here: they would look like tokens.
 
 use std::borrow::Cow;
@@ -235,6 +236,66 @@ pub fn visible(input: &str) -> Cow<'_, str> {
     Cow::Owned(output)
 }
 
+/// The same for a JSON document that was rendered already: harmful letters in its strings become the
+/// escapes of JSON, so that it means the same and is as safe to print.
+#[must_use]
+pub fn visible_json(rendered: &str) -> Cow<'_, str> {
+    let is_fine = |letter: char| letter == '\n' || is_harmless(letter);
+    if rendered.chars().all(is_fine) {
+        return Cow::Borrowed(rendered);
+    }
+    let mut output = String::with_capacity(rendered.len() + 16);
+    for letter in rendered.chars() {
+        if is_fine(letter) {
+            output.push(letter);
+            continue;
+        }
+        // Outside of the first plane a letter is two escapes (RFC 8259, section 7).
+        for unit in letter.encode_utf16(&mut [0; 2]) {
+            // Writing into a string cannot fail.
+            let _ = write!(output, "\\u{unit:04x}");
+        }
+    }
+    Cow::Owned(output)
+}
+
+/// Masks these values, whatever their shape, in a text of the same home.
+#[must_use]
+pub fn without(values: &[String], input: &str) -> String {
+    values.iter().fold(input.to_owned(), |text, value| {
+        if text == *value || value.len() >= SHORT {
+            text.replace(value.as_str(), MASK)
+        } else {
+            text
+        }
+    })
+}
+
+/// The same in every string of a value.
+#[must_use]
+pub fn json_without(values: &[String], value: &Value) -> Value {
+    match value {
+        Value::String(content) => Value::String(without(values, content)),
+        Value::Number(number) if values.contains(&number.to_string()) => {
+            Value::String(MASK.to_owned())
+        }
+        Value::Array(items) => items
+            .iter()
+            .map(|item| json_without(values, item))
+            .collect(),
+        Value::Object(entries) => Value::Object(
+            entries
+                .iter()
+                .map(|(key, value)| (without(values, key), json_without(values, value)))
+                .collect(),
+        ),
+        other => other.clone(),
+    }
+}
+
+/// A shorter value is masked only where it is the whole text: `on` stands in many words.
+const SHORT: usize = 6;
+
 const fn is_harmless(letter: char) -> bool {
     !matches!(
         letter,
@@ -302,6 +363,34 @@ mod tests {
             json("providers.p", &nested),
             serde_json::json!({"token": MASK, "url": "y"})
         );
+    }
+
+    #[test]
+    fn a_printed_document_cannot_draw_and_means_the_same() {
+        let value = serde_json::json!({"a\u{202e}": "x\u{9b}2J\u{e0041}\n\u{1b}日"});
+        let text = serde_json::to_string_pretty(&value).expect("it is JSON");
+        let shown = visible_json(&text);
+        assert!(
+            shown.chars().all(|c| c == '\n' || is_harmless(c)),
+            "{shown}"
+        );
+        assert_eq!(
+            serde_json::from_str::<Value>(&shown).expect("still JSON"),
+            value
+        );
+    }
+
+    #[test]
+    fn values_of_a_home_are_masked_whatever_they_look_like() {
+        let values = ["plainword".to_owned(), "on".to_owned(), "4711".to_owned()];
+        assert_eq!(
+            without(&values, "is plainword, once"),
+            format!("is {MASK}, once")
+        );
+        assert_eq!(without(&values, "once"), "once");
+        let value = serde_json::json!({"a": ["on", 4711, {"plainword": 1}]});
+        let expected = serde_json::json!({"a": [MASK, MASK, {MASK: 1}]});
+        assert_eq!(json_without(&values, &value), expected);
     }
 
     #[test]

@@ -117,15 +117,36 @@ impl Ui {
             .and_then(|()| stdout.flush());
     }
 
+    /// Draws a picture over the one before it, and says whether the terminal is still there. The cursor
+    /// goes home, each line's rest and all below are erased (console_codes(4)); no mode is changed.
+    #[must_use]
+    pub fn draw(&self, picture: &str) -> bool {
+        let mut frame = String::from("\x1b[H");
+        for line in picture.lines() {
+            frame.push_str(line);
+            frame.push_str("\x1b[K\r\n");
+        }
+        frame.push_str("\x1b[J");
+        let mut stdout = std::io::stdout().lock();
+        stdout
+            .write_all(frame.as_bytes())
+            .and_then(|()| stdout.flush())
+            .is_ok()
+    }
+
     /// Writes a value in the format that was asked for; `text` is how a person reads it.
     pub fn report(&self, value: &serde_json::Value, text: impl FnOnce() -> String) {
         match self.format {
             Format::Text => self.result(&text()),
             Format::Json => {
                 let json = serde_json::to_string_pretty(value).unwrap_or_default();
-                self.result(&format!("{json}\n"));
+                self.result(&format!("{}\n", screen::visible_json(&json)));
             }
-            Format::Yaml => self.result(&serde_yaml::to_string(value).unwrap_or_default()),
+            Format::Yaml => {
+                let yaml = serde_yaml::to_string(value).unwrap_or_default();
+                let lines = yaml.split('\n').map(screen::visible);
+                self.result(&lines.collect::<Vec<_>>().join("\n"));
+            }
         }
     }
 
@@ -151,7 +172,7 @@ impl Ui {
         if self.format == Format::Json {
             let value =
                 serde_json::json!({"code": error.kind().code(), "error": error.to_string()});
-            self.line(3, &value.to_string());
+            self.line(3, &screen::visible_json(&value.to_string()));
             return;
         }
         self.line(3, &format!("update: {error}"));
@@ -201,6 +222,32 @@ impl Ui {
                 };
             }
         });
+    }
+}
+
+/// Columns and rows of the terminal that standard output is; `None` where it is none.
+#[must_use]
+pub fn terminal_size() -> Option<(usize, usize)> {
+    let stdout = std::io::stdout();
+    if !stdout.is_terminal() {
+        return None;
+    }
+    let size = rustix::termios::tcgetwinsize(&stdout).unwrap_or_else(|_| nameless());
+    // A terminal that was never told its size says 0 (ioctl_tty(2)).
+    let or = |size: u16, usual| match size {
+        0 => usual,
+        size => usize::from(size),
+    };
+    Some((or(size.ws_col, 80), or(size.ws_row, 24)))
+}
+
+/// The size of a terminal that does not tell.
+const fn nameless() -> rustix::termios::Winsize {
+    rustix::termios::Winsize {
+        ws_row: 0,
+        ws_col: 0,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
     }
 }
 

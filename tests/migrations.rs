@@ -301,6 +301,15 @@ fn a_bump_of_the_version_alone_is_one_line() {
 }
 
 #[test]
+fn a_scalar_that_is_folded_over_lines_stays_folded() {
+    let before = "# top\n_config_version: 34\nagent:\n  system_prompt: Speak as I do, in words that go\n    on over lines,\n\n    and paragraphs.\n  note: \"quoted words that go on,\n    \\\n    and on\"\n  other: 'single\n    quoted'\n  text: >-\n    folded\n    lines\ndelegation:\n  max_iterations: 50\n  why: because of\n    this\n";
+    let expected = before
+        .replace("_config_version: 34", "_config_version: 50")
+        .replace("max_iterations: 50", "max_iterations: 250");
+    assert_eq!(migrated(&home(before), 50), expected);
+}
+
+#[test]
 fn every_failure_is_listed_and_nothing_is_written() {
     let text = "_config_version: 13\nstt: {model: x, provider: openai, openai: 5}\ncompression: {summary_model: m}\nauxiliary: 5\nplugins: 5\n";
     let (app, catalog) = hermes();
@@ -375,7 +384,7 @@ fn what_changed_is_named_with_its_step() {
     );
     assert_eq!(
         evaluation.files[0].sha256_after,
-        fleet_update::migrate::sha256(&after["config.yaml"])
+        fleet_update::digest::sha256(&after["config.yaml"])
     );
     let mut again = home("");
     again.files = after;

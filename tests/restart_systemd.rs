@@ -633,7 +633,7 @@ fn a_stopped_manager_costs_no_more_than_the_limit() {
     sandbox.sh(None, &format!("kill -CONT {manager}"));
     assert_eq!(seen["call"]["call"], "refused", "{seen:#}");
     assert_eq!(seen["call"]["error"], "mute", "{seen:#}");
-    assert!(took < Duration::from_secs(5), "{took:?}");
+    assert!(took < Duration::from_secs(10), "{took:?}");
     assert!(survey.contains("did not answer within 2s"), "{survey}");
 }
 

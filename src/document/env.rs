@@ -8,6 +8,27 @@ use std::ops::Range;
 
 use super::{Document, Edit, Invalid, Key, Path, Refusal, Value, intent};
 
+/// Every value that a text of such lines holds and that could tell anything, the longest first.
+#[must_use]
+pub fn values(text: &str) -> Vec<String> {
+    let mut values: Vec<String> = Reader::new(text)
+        .bindings()
+        .into_iter()
+        .filter_map(|binding| binding.value)
+        // Switches are no secrets, and masking every `true` hides what was done.
+        .filter(|value| {
+            value.len() > 1
+                && !matches!(
+                    value.as_str(),
+                    "true" | "false" | "on" | "off" | "yes" | "no"
+                )
+        })
+        .collect();
+    values.sort_by_key(|value| std::cmp::Reverse(value.len()));
+    values.dedup();
+    values
+}
+
 /// A file of `NAME=value` lines.
 #[derive(Debug)]
 pub struct Env {
@@ -47,7 +68,7 @@ impl Env {
     }
 
     fn read(text: String) -> Self {
-        let bindings = Reader { text: &text, at: 0 }.bindings();
+        let bindings = Reader::new(&text).bindings();
         let mut entries: Vec<(Value, Value)> = Vec::new();
         for binding in &bindings {
             let value = binding.value.clone().map_or(Value::Null, Value::Str);
@@ -136,7 +157,8 @@ impl Env {
         let first_end = self.text.find('\n');
         let is_crlf = first_end.is_some_and(|end| self.text[..end].ends_with('\r'));
         let eol = if is_crlf { "\r\n" } else { "\n" };
-        let is_open = !self.text.is_empty() && !self.text.ends_with('\n');
+        let body = self.text.trim_start_matches('\u{feff}');
+        let is_open = !body.is_empty() && !body.ends_with('\n');
         let (before, after) = if is_open { (eol, "") } else { ("", eol) };
         Ok(notations(value)
             .iter()
@@ -223,6 +245,11 @@ impl Document for Env {
         ))
     }
 
+    fn prove(&self) -> Result<(), Invalid> {
+        // Every edit was proved on the whole text.
+        Ok(())
+    }
+
     fn line_of(&self, path: &Path) -> Option<usize> {
         let name = name_of(path).ok()?;
         self.binding(&name)
@@ -238,6 +265,8 @@ fn is_space(c: char) -> bool {
 /// Goes through a text as python-dotenv's reader does.
 struct Reader<'t> {
     text: &'t str,
+    /// Where the first line begins.
+    start: usize,
     at: usize,
 }
 
@@ -245,6 +274,20 @@ struct Reader<'t> {
 struct NoBinding;
 
 impl<'t> Reader<'t> {
+    /// A BOM in front is no part of the first name: applications read these files as `utf-8-sig`.
+    fn new(text: &'t str) -> Self {
+        let start = if text.starts_with('\u{feff}') {
+            '\u{feff}'.len_utf8()
+        } else {
+            0
+        };
+        Self {
+            text,
+            start,
+            at: start,
+        }
+    }
+
     fn bindings(mut self) -> Vec<Binding> {
         let mut found = Vec::new();
         while self.at < self.text.len() {
@@ -281,7 +324,7 @@ impl<'t> Reader<'t> {
     fn binding(&mut self) -> Result<Option<Binding>, NoBinding> {
         let line = self.text[..self.at]
             .rfind(['\n', '\r'])
-            .map_or(0, |end| end + 1);
+            .map_or(self.start, |end| end + 1);
         if self.rest().is_empty() {
             return Ok(None);
         }
@@ -435,105 +478,4 @@ fn unescape(text: &str, known: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn edited(before: &str, edit: &Edit) -> String {
-        let mut env = Env::parse(before.as_bytes()).unwrap();
-        env.edit(edit).unwrap_or_else(|e| panic!("{e}: {before:?}"));
-        String::from_utf8(env.bytes().to_vec()).unwrap()
-    }
-
-    fn set(name: &str, value: &str) -> Edit {
-        Edit::Set {
-            path: Path::from([name]),
-            value: Value::from(value),
-        }
-    }
-
-    fn remove(name: &str) -> Edit {
-        Edit::Remove {
-            path: Path::from([name]),
-        }
-    }
-
-    #[test]
-    fn only_the_named_line_changes() {
-        for (before, edit, after) in [
-            ("A=1\nB=2 # c\n", set("B", "3"), "A=1\nB=3 # c\n"),
-            (
-                "export A = 'x'  # c\n",
-                set("A", "y"),
-                "export A = 'y'  # c\n",
-            ),
-            ("A=\"x\"\r\nB=1\r\n", set("A", ""), "A=\r\nB=1\r\n"),
-            ("A=x # c\n", set("A", ""), "A=\"\" # c\n"),
-            (
-                "A=1\nLLM_MODEL=gpt",
-                set("LLM_MODEL", ""),
-                "A=1\nLLM_MODEL=",
-            ),
-            ("A=1", set("B", "a b"), "A=1\nB='a b'"),
-            ("A=1\r\n", set("B", "it's"), "A=1\r\nB=\"it's\"\r\n"),
-            ("", set("B", "2"), "B=2\n"),
-            ("A\n", set("A", "2"), "A=2\n"),
-            ("A=1\nA=2\n", set("A", "3"), "A=1\nA=3\n"),
-            ("A=1\n# own\nB=2\nA=3\n", remove("A"), "# own\nB=2\n"),
-            ("A=1\n\n  B=2 # c", remove("B"), "A=1\n\n"),
-            ("A='x\ny'\nB=1\n", remove("A"), "B=1\n"),
-            (
-                "junk line\nA=1\n",
-                set("A", "a\nb\"c\\"),
-                "junk line\nA=\"a\\nb\\\"c\\\\\"\n",
-            ),
-            ("A=${B}\n", set("C", "1"), "A=${B}\nC=1\n"),
-            (
-                "A=1 # c\n",
-                Edit::Move {
-                    from: Path::from(["A"]),
-                    to: Path::from(["B"]),
-                },
-                "B=1 # c\n",
-            ),
-        ] {
-            assert_eq!(edited(before, &edit), after, "{edit:?} of {before:?}");
-        }
-    }
-
-    #[test]
-    fn lines_are_read_as_python_dotenv_reads_them() {
-        let text = "# c\nexport A=1\nB = 'x # y' # c\nC=\"a\\nb\\q\" \nD=a b # c\nE=a#b\nF\nG=\n'H'=h\nI='it\\'s'\n bad line here\nJ=\"x\" junk\nK='open\nL=1\n";
-        let env = Env::parse(text.as_bytes()).unwrap();
-        let found = env.value().to_json();
-        let expected = serde_json::json!({"A": "1", "B": "x # y", "C": "a\nb\\q", "D": "a b", "E": "a#b", "F": null, "G": "", "H": "h", "I": "it's", "L": "1"});
-        assert_eq!(found, expected);
-        assert_eq!(env.line_of(&Path::from(["D"])), Some(5));
-    }
-
-    #[test]
-    fn what_cannot_be_written_is_refused() {
-        let mut env = Env::parse(b"A=1\nB='open\n").unwrap();
-        for edit in [
-            set("B C", "1"),
-            Edit::Set {
-                path: Path::from(["A"]),
-                value: Value::Int(2),
-            },
-            Edit::Set {
-                path: Path::from(["A", "B"]),
-                value: Value::from("x"),
-            },
-            Edit::Append {
-                path: Path::from(["A"]),
-                value: Value::from("x"),
-            },
-            remove("Z"),
-            // It would close the quote that is open before it.
-            set("C", "it's"),
-        ] {
-            assert!(env.edit(&edit).is_err(), "{edit:?}");
-            assert_eq!(env.bytes(), b"A=1\nB='open\n");
-        }
-        assert_eq!(Env::parse(b"A=1\nB=\xff").unwrap_err().line, 2);
-    }
-}
+mod tests;

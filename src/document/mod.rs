@@ -1,9 +1,10 @@
 //! Documents of a home behind one interface: parse, look up, edit in place, prove.
 //!
 //! A [`Document`] keeps the bytes that it was read from. An [`Edit`] changes only the bytes that it
-//! must: comments, order, quoting, indentation, line ends and a BOM stay. After every edit the text is
-//! parsed again and compared with the tree that the edit means; what cannot be proved is refused with
-//! the line and the key, and the bytes stay as they were. Nothing here decides what to edit (`migrate`).
+//! must: comments, order, quoting, indentation, line ends and a BOM stay. After every edit the lines around it
+//! are parsed again and compared with the tree that the edit means; what cannot be proved is refused with
+//! the line and the key, and the bytes stay as they were. After the last edit the whole text is proved once
+//! ([`Document::prove`]). Nothing here decides what to edit (`migrate`).
 
 pub mod value;
 pub mod path;
@@ -15,6 +16,8 @@ pub mod json;
 pub mod toml;
 pub mod yaml;
 pub mod write;
+#[cfg(test)]
+mod harness;
 
 use std::fmt;
 
@@ -152,11 +155,17 @@ pub trait Document: fmt::Debug + Send {
     fn value(&self) -> &Value;
     /// The bytes as they are now.
     fn bytes(&self) -> &[u8];
-    /// Makes one change and proves it.
+    /// Makes one change, and proves it on the lines around it.
     ///
     /// # Errors
     /// When the change cannot be made or proved; the document is as it was.
     fn edit(&mut self, edit: &Edit) -> Result<(), Refusal>;
+    /// Proves all changes together: the bytes, read anew as a whole, mean what [`value`](Self::value) says, and
+    /// hold every comment. Must be asked before the bytes are written anywhere.
+    ///
+    /// # Errors
+    /// When it cannot be proved: the line, where one can be named, and the reason.
+    fn prove(&self) -> Result<(), Invalid>;
     /// The line of a value, from 1, where it has one of its own.
     fn line_of(&self, path: &Path) -> Option<usize>;
 }

@@ -123,6 +123,11 @@ impl Document for Toml {
         Ok(())
     }
 
+    fn prove(&self) -> Result<(), Invalid> {
+        // Every edit was proved on the whole text.
+        Ok(())
+    }
+
     fn line_of(&self, path: &Path) -> Option<usize> {
         let text = body(&self.text);
         let document = parse(text).ok()?;

@@ -12,26 +12,25 @@
 )]
 
 mod error;
+mod file;
 mod open;
 mod temporary;
 
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{Access, AtFlags, Dir, FileType, Gid, Mode, OFlags, Stat, Uid};
 use rustix::io::Errno;
 
 pub use error::{ReadError, WriteError};
+pub use file::{Identity, Original};
+use file::{attributes, kind, links, open_file, read_all};
 use temporary::Temporary;
 
 /// How the name of a replacement in the making begins.
 const PREFIX: &str = ".fleet-update-";
-
-/// Attributes that depend on a file's content or are kept by the kernel itself; copies of them are wrong.
-const OWN_ATTRIBUTES: [&[u8]; 2] = [b"security.ima", b"security.evm"];
 
 /// The access control list of a file, as an attribute (`acl(5)`).
 const ACL: &[u8] = b"system.posix_acl_access";
@@ -45,45 +44,15 @@ pub struct Folder {
     within: Option<PathBuf>,
 }
 
-/// What tells one state of a file from another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Identity {
-    /// The device.
-    pub device: u64,
-    /// The inode.
-    pub inode: u64,
-    /// Bytes.
-    pub size: u64,
-    /// When its content changed, in nanoseconds since the epoch.
-    pub modified_ns: i128,
-    /// When anything about it changed, in nanoseconds since the epoch.
-    pub changed_ns: i128,
-}
-
-/// A file as it was read, with all that its replacement must keep.
-#[derive(Debug)]
-pub struct Original {
-    /// Its path in the folder.
-    pub name: PathBuf,
-    /// Its content.
-    pub bytes: Vec<u8>,
-    /// Its state.
-    pub identity: Identity,
-    /// Permission bits, with setuid, setgid and sticky.
+/// Whose a file is, and who may do what with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Ownership {
+    /// Permission bits.
     pub mode: u32,
     /// Its owner.
     pub uid: u32,
     /// Its group.
     pub gid: u32,
-    /// How many names it has.
-    pub links: u64,
-    /// Extended attributes, ACLs and labels among them.
-    pub attributes: Vec<(OsString, Vec<u8>)>,
-    /// Where it really is, if its name is a link.
-    pub target: Option<PathBuf>,
-    /// The folder that really holds it, and its name there.
-    holder: OwnedFd,
-    own_name: OsString,
 }
 
 /// A write that was made, and what it takes to undo it.
@@ -93,24 +62,6 @@ pub struct Written {
     pub before: Option<Vec<u8>>,
     /// The file as it is.
     pub after: Original,
-}
-
-impl Original {
-    /// The SHA-256 of its content, in hexadecimal digits.
-    #[must_use]
-    pub fn digest(&self) -> String {
-        digest(&self.bytes)
-    }
-}
-
-/// The SHA-256 of bytes, in hexadecimal digits.
-#[must_use]
-pub fn digest(bytes: &[u8]) -> String {
-    use sha2::Digest as _;
-    sha2::Sha256::digest(bytes)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
 }
 
 impl Folder {
@@ -333,6 +284,14 @@ impl Folder {
         // The window that remains is the one between two system calls.
         self.unchanged(original)?;
         temporary.take_name(&original.own_name)?;
+        if let Err(error) = temporary.sync_folder() {
+            return Err(self.take_back(original, bytes, error));
+        }
+        self.replaced(original, bytes)
+    }
+
+    /// The file that was just written in place of `original`.
+    fn replaced(&self, original: &Original, bytes: &[u8]) -> Result<Original, WriteError> {
         self.written(
             &original.name,
             original.holder.as_fd(),
@@ -342,11 +301,52 @@ impl Folder {
         )
     }
 
+    /// Gives a file back what it held when its folder cannot be synced, and says why that was needed. What is whole on
+    /// the disk is never replaced by what is not: where the earlier bytes cannot be synced either, the new ones stay.
+    fn take_back(&self, original: &Original, bytes: &[u8], error: WriteError) -> WriteError {
+        let path = self.path.join(&original.name);
+        let back = || {
+            let now = self.replaced(original, bytes)?;
+            let temporary = Temporary::create(original.holder.as_fd(), &path)?;
+            temporary.fill(&original.bytes)?;
+            temporary.resemble(original)?;
+            temporary.sync()?;
+            self.unchanged(&now)?;
+            temporary.take_name(&original.own_name)
+        };
+        match back() {
+            Ok(()) => error,
+            Err(_) => error.that_stays(),
+        }
+    }
+
     /// Creates a file that is not there, for its owner only.
     ///
     /// # Errors
     /// When there is one by now, its folder is not there, or it cannot be written.
     pub fn create(&self, name: &Path, bytes: &[u8]) -> Result<Written, WriteError> {
+        self.create_for(name, bytes, None)
+    }
+
+    /// Creates a file that was there once, for whom it was.
+    ///
+    /// # Errors
+    /// As [`Folder::create`], and when it cannot be given to its owner.
+    pub fn restore(
+        &self,
+        name: &Path,
+        bytes: &[u8],
+        access: &Ownership,
+    ) -> Result<Written, WriteError> {
+        self.create_for(name, bytes, Some(access))
+    }
+
+    fn create_for(
+        &self,
+        name: &Path,
+        bytes: &[u8],
+        access: Option<&Ownership>,
+    ) -> Result<Written, WriteError> {
         let path = self.path.join(name);
         let parent = self
             .parent(name)
@@ -360,7 +360,10 @@ impl Folder {
         };
         let temporary = Temporary::create(holder.as_fd(), &path)?;
         temporary.fill(bytes)?;
-        temporary.belong_to_folder()?;
+        match access {
+            Some(access) => temporary.admit(access)?,
+            None => temporary.belong_to_folder()?,
+        }
         temporary.sync()?;
         temporary.take_free_name(&own_name)?;
         let after = self.written(name, holder.as_fd(), &own_name, None, bytes)?;
@@ -368,6 +371,43 @@ impl Folder {
             before: None,
             after,
         })
+    }
+
+    /// Removes what was read; what it was is in `original`, and [`Folder::bring_back`] undoes it.
+    ///
+    /// # Errors
+    /// When it is not the file any more that was read, its name is a link, or it cannot be removed.
+    pub fn remove(&self, original: &Original) -> Result<(), WriteError> {
+        let path = self.path.join(&original.name);
+        if original.target.is_some() {
+            let reason = "it is a link, and only what it leads to would go".to_owned();
+            return Err(WriteError::Refused { path, reason });
+        }
+        self.writable(original)?;
+        self.unchanged(original)?;
+        let holder = original.holder.as_fd();
+        rustix::fs::unlinkat(holder, &original.own_name, AtFlags::empty())
+            .map_err(|errno| WriteError::from_system(&path, "remove", errno))?;
+        rustix::fs::fsync(holder).map_err(|errno| {
+            let error = WriteError::from_system(&path, "sync the folder of", errno);
+            match self.bring_back(original) {
+                Ok(()) => error,
+                Err(_) => error.that_stays(),
+            }
+        })
+    }
+
+    /// Makes a file that was removed again, as it was.
+    ///
+    /// # Errors
+    /// When there is one by now, or it cannot be written.
+    pub fn bring_back(&self, original: &Original) -> Result<(), WriteError> {
+        let path = self.path.join(&original.name);
+        let temporary = Temporary::create(original.holder.as_fd(), &path)?;
+        temporary.fill(&original.bytes)?;
+        temporary.resemble(original)?;
+        temporary.sync()?;
+        temporary.take_free_name(&original.own_name)
     }
 
     /// Makes a folder, and those above it that are missing, with the permissions of the folder that holds it.
@@ -533,35 +573,6 @@ impl Folder {
     }
 }
 
-impl Identity {
-    #[allow(
-        clippy::useless_conversion,
-        reason = "the types of these fields differ between platforms"
-    )]
-    fn of(stat: &Stat) -> Self {
-        let ns = |seconds: i128, ns: i128| seconds * 1_000_000_000 + ns;
-        Self {
-            device: u64::try_from(stat.st_dev).unwrap_or_default(),
-            inode: u64::from(stat.st_ino),
-            size: u64::try_from(stat.st_size).unwrap_or_default(),
-            modified_ns: ns(stat.st_mtime.into(), stat.st_mtime_nsec.into()),
-            changed_ns: ns(stat.st_ctime.into(), stat.st_ctime_nsec.into()),
-        }
-    }
-}
-
-#[allow(
-    clippy::useless_conversion,
-    reason = "the type of this field differs between platforms"
-)]
-fn links(stat: &Stat) -> u64 {
-    u64::from(stat.st_nlink)
-}
-
-fn kind(stat: &Stat) -> FileType {
-    FileType::from_raw_mode(stat.st_mode)
-}
-
 /// The parts of a path below a folder: names only.
 fn parts(name: &Path) -> Result<Vec<&OsStr>, Errno> {
     name.components()
@@ -571,56 +582,6 @@ fn parts(name: &Path) -> Result<Vec<&OsStr>, Errno> {
             _ => Err(Errno::INVAL),
         })
         .collect()
-}
-
-/// Opens a file to read it, never through a link and never waiting for the other end of a pipe.
-fn open_file(holder: impl AsFd, name: &OsStr) -> Result<OwnedFd, Errno> {
-    let flags =
-        OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    rustix::fs::openat(holder, name, flags, Mode::empty())
-}
-
-/// All of a file from its start, at most one byte more than `limit`.
-fn read_all(fd: &OwnedFd, size: u64, limit: u64) -> Result<Vec<u8>, Errno> {
-    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default() + 1);
-    let mut part = [0; 64 * 1024];
-    loop {
-        let at = bytes.len() as u64;
-        let count = rustix::io::pread(fd, &mut part, at)?;
-        bytes.extend_from_slice(&part[..count]);
-        if count == 0 || bytes.len() as u64 > limit {
-            return Ok(bytes);
-        }
-    }
-}
-
-/// The extended attributes of a file; none where the file system has none.
-fn attributes(fd: BorrowedFd<'_>) -> Result<Vec<(OsString, Vec<u8>)>, Errno> {
-    let mut names = vec![0; 64 * 1024];
-    let length = match rustix::fs::flistxattr(fd, &mut names[..]) {
-        Err(Errno::NOTSUP | Errno::NOSYS) => return Ok(Vec::new()),
-        found => found?,
-    };
-    let mut found = Vec::new();
-    for name in names[..length]
-        .split(|byte| *byte == 0)
-        .filter(|name| !name.is_empty())
-    {
-        if OWN_ATTRIBUTES.contains(&name) {
-            continue;
-        }
-        let mut value = vec![0; 64 * 1024];
-        match rustix::fs::fgetxattr(fd, name, &mut value[..]) {
-            Ok(length) => {
-                value.truncate(length);
-                found.push((OsStr::from_bytes(name).to_owned(), value));
-            }
-            // Listed, but not for us to read (`trusted.`), or gone.
-            Err(Errno::NODATA | Errno::PERM | Errno::ACCESS | Errno::NOTSUP) => {}
-            Err(errno) => return Err(errno),
-        }
-    }
-    Ok(found)
 }
 
 /// As root, gives a new file or folder to whom the one above belongs.

@@ -5,8 +5,10 @@
 //! that a self report names and no command line showed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
+use super::installs;
 use super::inventory::{Answered, NAMED, Scope, uid_of_unit};
 use super::processes::{Scan, Seen, ancestors};
 use super::runtimes::{self, OTHER, Recognised};
@@ -64,6 +66,10 @@ struct Assembly<'a> {
     served: BTreeMap<Key, Served>,
     /// With the uid of the account that read them.
     reports: Vec<(u32, SelfReport)>,
+    /// Where the reports of a process stand among them.
+    reports_of: BTreeMap<u32, Vec<usize>>,
+    /// Processes that belong to the runtime of another process.
+    workers: BTreeSet<u32>,
     collectors: Vec<Collector>,
     notes: Vec<String>,
     /// Why nobody answered for a key.
@@ -82,15 +88,18 @@ impl<'a> Assembly<'a> {
             units: BTreeMap::new(),
             served: BTreeMap::new(),
             reports: Vec::new(),
+            reports_of: BTreeMap::new(),
+            workers: BTreeSet::new(),
             collectors: gathered.kernel,
             notes: gathered.notes,
             failed: BTreeMap::new(),
         };
-        let mut homes: BTreeMap<(u64, u64), Home> = BTreeMap::new();
-        this.take(0, gathered.system, &mut homes);
+        let mut claims = Claims::default();
+        let mut served = Vec::new();
+        this.take(0, gathered.system, None, &mut claims, &mut served);
         for (account, keys, answer) in gathered.surveys {
             match answer {
-                Ok(answer) => this.take(account.uid, answer, &mut homes),
+                Ok(answer) => this.take(account.uid, answer, Some(&keys), &mut claims, &mut served),
                 Err(reason) => {
                     let name = format!("homes of {}", account.name);
                     this.collectors
@@ -100,7 +109,18 @@ impl<'a> Assembly<'a> {
                 }
             }
         }
-        this.homes = homes.into_values().collect();
+        this.homes = claims.settle(&mut this.notes);
+        let owners: BTreeMap<&str, u32> = this
+            .homes
+            .iter()
+            .map(|home| (home.id.as_str(), home.uid))
+            .collect();
+        for (uid, mut served) in served {
+            // Nobody says for others who serves their homes: it would choose the version for them.
+            let is_own = |id: &String| owners.get(id.as_str()) == Some(&uid);
+            served.homes.retain(is_own);
+            this.served.insert(served.key.clone(), served);
+        }
         for install in this.installs.values() {
             let Some(updater) = &install.updater else {
                 continue;
@@ -114,21 +134,19 @@ impl<'a> Assembly<'a> {
         this
     }
 
-    fn take(&mut self, uid: u32, answer: Surveyed, homes: &mut BTreeMap<(u64, u64), Home>) {
+    /// Takes over what the account `uid` said. It is heard on what is its own: its homes, its manager
+    /// and what it was `asked` about; a helper that was tampered with may say anything. What the system's
+    /// manager said is our own word, and nobody was asked.
+    fn take(
+        &mut self,
+        uid: u32,
+        answer: Surveyed,
+        asked: Option<&[Key]>,
+        claims: &mut Claims,
+        served: &mut Vec<(u32, Served)>,
+    ) {
         for home in answer.homes {
-            let known = homes.entry(home.file_id).or_insert_with(|| home.clone());
-            // Its owner knows best what it is.
-            let (mut best, other) = if home.uid == uid {
-                (home, known.clone())
-            } else {
-                (known.clone(), home)
-            };
-            for found_by in other.found_by {
-                if !best.found_by.contains(&found_by) {
-                    best.found_by.push(found_by);
-                }
-            }
-            *known = best;
+            claims.add(uid, home);
         }
         for install in answer.installs {
             match self.installs.get_mut(&install.id) {
@@ -151,16 +169,25 @@ impl<'a> Assembly<'a> {
                 }
             }
         }
+        let is_own = |manager: Manager| asked.is_none() || manager == Manager::User(uid);
         for unit in answer.units {
-            if let Some(manager) = unit.manager {
+            if let Some(manager) = unit.manager.filter(|manager| is_own(*manager)) {
                 self.units.insert((manager, unit.name.clone()), unit);
             }
         }
-        for served in answer.served {
-            self.served.insert(served.key.clone(), served);
+        let mine = answer
+            .served
+            .into_iter()
+            .filter(|served| match &served.key {
+                Key::Unit(Manager::User(owner), _) if *owner == uid => true,
+                key => asked.is_none_or(|asked| asked.contains(key)),
+            });
+        served.extend(mine.map(|served| (uid, served)));
+        for report in answer.reports {
+            let at = self.reports.len();
+            self.reports_of.entry(report.pid).or_default().push(at);
+            self.reports.push((uid, report));
         }
-        self.reports
-            .extend(answer.reports.into_iter().map(|report| (uid, report)));
         self.collectors.extend(answer.collectors);
         self.notes.extend(answer.notes);
     }
@@ -312,6 +339,7 @@ impl<'a> Assembly<'a> {
             }
             let is_other = one.process.incarnation.pid != pid && !main.foreign;
             if is_other && !runtimes::is_shell(&one.process.argv) {
+                self.workers.insert(one.process.incarnation.pid);
                 self.notes.push(format!(
                     "process {} belongs to the {} of process {pid}",
                     one.process.incarnation.pid, main.recognised.kind
@@ -403,12 +431,13 @@ impl<'a> Assembly<'a> {
     }
 
     fn report_of(&self, one: &Seen) -> Option<&SelfReport> {
-        self.reports
+        self.reports_of
+            .get(&one.process.incarnation.pid)?
             .iter()
+            .map(|at| &self.reports[*at])
             .filter(|(uid, report)| {
                 *uid == one.process.uid
                     && report.kind == one.recognised.kind
-                    && report.pid == one.process.incarnation.pid
                     && report.start_ticks == one.process.incarnation.start_ticks
             })
             .map(|(_, report)| report)
@@ -596,18 +625,17 @@ impl<'a> Assembly<'a> {
 
     /// Records that name no living runtime are facts worth a line, and nothing more.
     fn note_stale(&mut self, runtimes: &[Runtime]) {
+        let alive: BTreeSet<(u32, u64)> = runtimes
+            .iter()
+            .filter_map(|runtime| runtime.process.as_ref())
+            .map(|process| {
+                let incarnation = &process.incarnation;
+                (incarnation.pid, incarnation.start_ticks)
+            })
+            .collect();
         for (_, report) in &self.reports {
-            let lives = runtimes.iter().any(|runtime| {
-                runtime.process.as_ref().is_some_and(|process| {
-                    process.incarnation.pid == report.pid
-                        && process.incarnation.start_ticks == report.start_ticks
-                })
-            });
-            let is_worker = self
-                .notes
-                .iter()
-                .any(|note| note.starts_with(&format!("process {} belongs", report.pid)));
-            if !lives && !is_worker {
+            let lives = alive.contains(&(report.pid, report.start_ticks));
+            if !lives && !self.workers.contains(&report.pid) {
                 let state = report
                     .state
                     .as_deref()
@@ -696,6 +724,76 @@ impl<'a> Assembly<'a> {
             notes,
         }
     }
+}
+
+/// The homes that accounts say they have, by what the kernel calls their folders.
+#[derive(Default)]
+struct Claims(BTreeMap<(u64, u64), (u32, Home)>);
+
+impl Claims {
+    /// Hears what the account `by` says of a home.
+    fn add(&mut self, by: u32, mut home: Home) {
+        if home.uid != by && !matches!(home.status, HomeStatus::Foreign(_)) {
+            home.status = HomeStatus::Foreign(format!("the folder belongs to uid {}", home.uid));
+        }
+        let Some((known_by, known)) = self.0.remove(&home.file_id) else {
+            self.0.insert(home.file_id, (by, home));
+            return;
+        };
+        // Its owner knows best what it is, and of two who say that they are it, the kernel knows.
+        let is_better =
+            home.uid == by && (known.uid != known_by || (by != known_by && !is_owned(&known)));
+        let ((by, mut best), other) = if is_better {
+            ((by, home), known)
+        } else {
+            ((known_by, known), home)
+        };
+        for found_by in other.found_by {
+            if !best.found_by.contains(&found_by) {
+                best.found_by.push(found_by);
+            }
+        }
+        self.0.insert(best.file_id, (by, best));
+    }
+
+    /// One home for each folder and for each id. One that only a link leads to is a matter of whoever
+    /// has the link, and no row of its owner's.
+    fn settle(self, notes: &mut Vec<String>) -> Vec<Home> {
+        let mut homes: BTreeMap<String, Home> = BTreeMap::new();
+        for (by, mut home) in self.0.into_values() {
+            home.uid = by;
+            let Some(known) = homes.remove(&home.id) else {
+                homes.insert(home.id.clone(), home);
+                continue;
+            };
+            let (kept, dropped) = if is_owned(&known) || !is_owned(&home) {
+                (known, home)
+            } else {
+                (home, known)
+            };
+            notes.push(format!(
+                "uid {} says that {} is {}",
+                dropped.uid,
+                dropped.path.display(),
+                kept.path.display()
+            ));
+            homes.insert(kept.id.clone(), kept);
+        }
+        homes.into_values().collect()
+    }
+}
+
+/// Whether the kernel says of a home what its owner said. Asked only where two contradict each other. The
+/// folder is looked at by the path without links that gives the id, so a link that is swapped meanwhile
+/// cannot lend another's.
+fn is_owned(home: &Home) -> bool {
+    std::fs::canonicalize(&home.path).is_ok_and(|real| {
+        std::fs::symlink_metadata(&real).is_ok_and(|meta| {
+            meta.uid() == home.uid
+                && (meta.dev(), meta.ino()) == home.file_id
+                && installs::identifier(&real) == home.id
+        })
+    })
 }
 
 /// The id of a slot: stable over restarts, and over inventories.

@@ -276,7 +276,10 @@ impl Search<'_> {
         let mut names = Vec::new();
         for entry in entries {
             match entry {
-                Ok(entry) => names.push(entry.file_name()),
+                Ok(entry) => {
+                    let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+                    names.push((is_link, entry.file_name()));
+                }
                 Err(error) => {
                     self.found
                         .trouble
@@ -293,9 +296,16 @@ impl Search<'_> {
                 break;
             }
         }
+        // Folders before links to them: a home goes by its own name.
         names.sort_unstable();
-        for name in names {
-            let path = profiles.join(name);
+        for (_, name) in names {
+            let path = profiles.join(&name);
+            if name.to_str().is_none() {
+                // No application names one so, and no document of ours could.
+                let text = format!("{} has a name that is not text", path.display());
+                self.found.notes.push(text);
+                continue;
+            }
             // Folders and links to folders are profiles or pretend to be; plain files do not.
             match std::fs::metadata(&path) {
                 Ok(meta) if !meta.is_dir() => {}

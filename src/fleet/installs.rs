@@ -13,11 +13,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::units::files::read_bounded;
 use super::{Changed, Install, InstallKind, procfs, runtimes};
 use crate::app::App;
+use crate::digest::sha256;
 
 /// No source file of a package is read past this.
 const SOURCE_LIMIT: u64 = 8 << 20;
@@ -168,11 +168,9 @@ pub fn describe(app: &App, place: &Place) -> Install {
 /// A stable identifier of a resolved path.
 #[must_use]
 pub fn identifier(path: &Path) -> String {
-    let digest = Sha256::digest(path.as_os_str().as_encoded_bytes());
-    digest[..8]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    let mut digest = sha256(path.as_os_str().as_encoded_bytes());
+    digest.truncate(16);
+    digest
 }
 
 /// What a command line starts with, and where its imports are looked up.

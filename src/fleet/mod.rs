@@ -219,6 +219,9 @@ pub struct Unit {
     pub main_pid: u32,
     /// Its control group's path.
     pub control_group: String,
+    /// Whether its processes are frozen: they would not hear a signal, and its stop would wait for them.
+    #[serde(default)]
+    pub is_frozen: bool,
     /// `success`, `exit-code`, `signal`, `timeout`, `start-limit-hit`, `exec-condition`, …
     pub result: String,
     /// Last main process's exit code kind (`CLD_*`).

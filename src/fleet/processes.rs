@@ -106,6 +106,7 @@ pub fn scan(world: &World, app: &App, uids: Option<&BTreeSet<u32>>) -> std::io::
     }
     scan.looked_at = pids.len();
     let mut bytes = Vec::new();
+    let mut managers_own = None;
     for pid in pids {
         if pid == world.pid {
             continue;
@@ -115,7 +116,12 @@ pub fn scan(world: &World, app: &App, uids: Option<&BTreeSet<u32>>) -> std::io::
             Ok(false) => continue,
             Err(error) => {
                 // Where others' processes are hidden (hidepid, proc(5)) only our own matter.
-                if error.kind() != ErrorKind::PermissionDenied || is_ours(world, pid) {
+                let hidden = error.kind() == ErrorKind::PermissionDenied
+                    && (!is_ours(world, pid)
+                        || managers_own
+                            .get_or_insert_with(|| of_manager(world))
+                            .contains(&pid));
+                if !hidden {
                     scan.trouble
                         .push(format!("cannot read /proc/{pid}/cmdline: {error}"));
                 }
@@ -283,6 +289,17 @@ fn owner(pid: u32) -> Option<u32> {
     std::fs::metadata(format!("/proc/{pid}"))
         .ok()
         .map(|meta| meta.uid())
+}
+
+/// The processes that our own service manager consists of: besides itself `(sd-pam)`, which its own user
+/// may not read. No unit runs in their control group.
+fn of_manager(world: &World) -> BTreeSet<u32> {
+    let uid = world.account.uid;
+    let group = format!("/user.slice/user-{uid}.slice/user@{uid}.service/init.scope");
+    procfs::in_cgroup(&group)
+        .unwrap_or_default()
+        .into_iter()
+        .collect()
 }
 
 fn is_ours(world: &World, pid: u32) -> bool {

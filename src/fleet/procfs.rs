@@ -124,6 +124,21 @@ pub fn parent(pid: u32) -> io::Result<Option<u32>> {
     }
 }
 
+/// The real user id of a process; `None` if it is gone. Who owns its folder says less: the kernel gives
+/// that of a process that may not be traced to root (proc(5)).
+///
+/// # Errors
+/// When its `status` could not be read.
+pub fn real_uid(pid: u32) -> io::Result<Option<u32>> {
+    let result = Folder::open(pid).and_then(|folder| {
+        let status = folder.text("status")?;
+        status_field(&status, "Uid")
+            .and_then(|uid| uid.parse().ok())
+            .ok_or_else(|| folder.error("status")(malformed("Uid")))
+    });
+    gone_is_none(result.map(Some)).map_err(|error| error.error)
+}
+
 /// The command line of a process as tokens; `None` if it is gone. Empty for kernel threads and zombies.
 ///
 /// # Errors
@@ -145,10 +160,27 @@ pub fn cmdline_bytes(pid: u32, bytes: &mut Vec<u8>) -> io::Result<bool> {
         Err(error) if is_gone(&error) => return Ok(false),
         Err(error) => return Err(error),
     };
-    match file.take(ARGV_LIMIT).read_to_end(bytes) {
-        Ok(_) => Ok(true),
-        Err(error) if is_gone(&error) => Ok(false),
-        Err(error) => Err(error),
+    // The kernel gives all that there is and fits, so that a short read is the end.
+    let mut chunk = [0; 4096];
+    loop {
+        match rustix::io::read(&file, &mut chunk) {
+            Ok(count) => {
+                bytes.extend_from_slice(&chunk[..count]);
+                if count < chunk.len() || bytes.len() as u64 >= ARGV_LIMIT {
+                    return Ok(true);
+                }
+            }
+            Err(Errno::INTR) => {}
+            Err(error) => {
+                bytes.clear();
+                let error = io::Error::from(error);
+                return if is_gone(&error) {
+                    Ok(false)
+                } else {
+                    Err(error)
+                };
+            }
+        }
     }
 }
 
@@ -183,6 +215,17 @@ pub fn in_cgroup(path: &str) -> io::Result<Vec<u32>> {
         ));
     }
     in_group(&hierarchy()?.join(relative))
+}
+
+/// Whether the processes of a control group are frozen, by it or by a group above it (cgroups(7),
+/// `cgroup.events`). Where that is not told, as in the legacy hierarchy, they are not.
+#[must_use]
+pub fn is_frozen(path: &str) -> bool {
+    let below = path.trim_start_matches('/');
+    !below.is_empty()
+        && hierarchy()
+            .and_then(|root| std::fs::read_to_string(root.join(below).join("cgroup.events")))
+            .is_ok_and(|events| events.lines().any(|line| line == "frozen 1"))
 }
 
 fn in_group(folder: &Path) -> io::Result<Vec<u32>> {
@@ -481,6 +524,14 @@ impl Folder {
     }
 }
 
+/// The first value of a line of `status`.
+fn status_field<'s>(status: &'s str, name: &str) -> Option<&'s str> {
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+        .and_then(|value| value.split_ascii_whitespace().next())
+}
+
 fn open_below(folder: BorrowedFd<'_>, name: &str) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     Ok(File::from(rustix::fs::openat(
@@ -498,12 +549,7 @@ fn read_whole(pid: u32, wanted_env: &[String]) -> Result<Option<Process>, ReadEr
         return Ok(None);
     }
     let status = folder.text("status")?;
-    let field = |name: &str| {
-        status
-            .lines()
-            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
-            .and_then(|value| value.split_ascii_whitespace().next())
-    };
+    let field = |name: &str| status_field(&status, name);
     let uid = field("Uid")
         .and_then(|uid| uid.parse().ok())
         .ok_or_else(|| folder.error("status")(malformed("Uid")))?;
@@ -517,10 +563,15 @@ fn read_whole(pid: u32, wanted_env: &[String]) -> Result<Option<Process>, ReadEr
         None => (None, false),
     };
     let cwd = kernel_link(&folder, "cwd")?.and_then(|target| strip_deleted(target).0);
-    let environ = match folder.bytes("environ", ENVIRON_LIMIT) {
-        Ok(bytes) => Some(bytes),
-        Err(error) if is_denied(&error.error) => None,
-        Err(error) => return Err(error),
+    let environ = if wanted_env.is_empty() {
+        // It may be large, and nothing of it is asked for.
+        Some(Vec::new())
+    } else {
+        match folder.bytes("environ", ENVIRON_LIMIT) {
+            Ok(bytes) => Some(bytes),
+            Err(error) if is_denied(&error.error) => None,
+            Err(error) => return Err(error),
+        }
     };
     let pid_namespace = folder
         .link("ns/pid")?

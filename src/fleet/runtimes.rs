@@ -347,9 +347,10 @@ pub fn home_of(
     }
     match sticky(&root.path) {
         Sticky::Root => one(root.path, root.evidence),
-        Sticky::Named(name) => unknown(&format!(
-            "no flag names a profile, and a plain start may use the sticky one ({name}) or the root"
-        )),
+        // Its name is whatever stands in a file, and is not shown.
+        Sticky::Named(_) => {
+            unknown("no flag names a profile, and a plain start may use the sticky one or the root")
+        }
         Sticky::Unknown(reason) => unknown(&reason),
     }
 }

@@ -18,6 +18,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::procfs::FileLock;
 use super::units::files::read_bounded;
 use super::{Phase, SelfReport, procfs};
 use crate::app::{RuntimeKind, SelfRules};
@@ -40,12 +41,12 @@ pub struct SelfFound {
     pub notes: Vec<String>,
 }
 
-/// What a kind of runtime says of itself in `home`. `limit` holds for the whole exchange on the
-/// control socket; files cost no waiting.
+/// What a kind of runtime says of itself in `home`. `locks` are those that are held on this machine;
+/// `limit` holds for the whole exchange on the control socket; files cost no waiting.
 ///
 /// Must be called as the home's owner, or as root for homes that root owns.
 #[must_use]
-pub fn read(home: &Path, kind: &RuntimeKind, limit: Duration) -> SelfFound {
+pub fn read(home: &Path, kind: &RuntimeKind, locks: &[FileLock], limit: Duration) -> SelfFound {
     let Some(rules) = &kind.self_report else {
         return SelfFound::default();
     };
@@ -58,7 +59,7 @@ pub fn read(home: &Path, kind: &RuntimeKind, limit: Duration) -> SelfFound {
     reading.file(&rules.pid_file, false);
     reading.file(&rules.state_file, true);
     if let Some(lock) = &rules.lock_file {
-        reading.lock(&home.join(lock));
+        reading.lock(&home.join(lock), locks);
     }
     reading.socket(limit);
     let mut found = reading.found;
@@ -165,15 +166,11 @@ impl Reading<'_> {
     }
 
     /// Who holds the home's lock, by the kernel's word.
-    fn lock(&mut self, path: &Path) {
+    fn lock(&mut self, path: &Path, locks: &[FileLock]) {
         let metadata = match std::fs::symlink_metadata(path) {
             Ok(metadata) => metadata,
             Err(error) if error.kind() == ErrorKind::NotFound => return,
             Err(error) => return self.note(path, error),
-        };
-        let locks = match procfs::flocks() {
-            Ok(locks) => locks,
-            Err(error) => return self.note(Path::new("/proc/locks"), error),
         };
         let device = (
             rustix::fs::major(metadata.dev()),
@@ -368,7 +365,8 @@ mod tests {
         }
 
         fn read(&self) -> SelfFound {
-            read(self.folder.path(), &self.kind, LIMIT)
+            let locks = procfs::flocks().expect("readable");
+            read(self.folder.path(), &self.kind, &locks, LIMIT)
         }
     }
 

@@ -390,6 +390,12 @@ fn reports(
     answer: &mut Surveyed,
 ) -> Vec<SelfReport> {
     let mut reports = Vec::new();
+    // Asked once for all homes. Without the list the files still speak for themselves.
+    let locks = procfs::flocks();
+    if let Err(error) = &locks {
+        answer.notes.push(format!("/proc/locks: {error}"));
+    }
+    let locks = locks.unwrap_or_default();
     let mut unread = 0;
     let homes = found.homes.iter().filter(|home| {
         !matches!(
@@ -408,7 +414,7 @@ fn reports(
             .iter()
             .filter(|kind| kind.self_report.is_some())
         {
-            let said = selfreport::read(&home.path, kind, left.min(SOCKET_LIMIT));
+            let said = selfreport::read(&home.path, kind, &locks, left.min(SOCKET_LIMIT));
             reports.extend(said.reports);
             answer.notes.extend(said.notes);
         }
@@ -431,16 +437,17 @@ fn flag_other_hosts(app: &App, answer: &mut Surveyed) {
     for home in &mut answer.homes {
         home.foreign_state = foreign_holder(app, home, &held);
     }
+    let mut by_path: BTreeMap<&Path, &mut Option<String>> = answer
+        .homes
+        .iter_mut()
+        .map(|home| (home.path.as_path(), &mut home.foreign_state))
+        .collect();
     for report in &answer.reports {
         let Some(text) = said_elsewhere(app, report) else {
             continue;
         };
-        if let Some(home) = answer
-            .homes
-            .iter_mut()
-            .find(|home| home.path == report.home)
-        {
-            home.foreign_state.get_or_insert(text);
+        if let Some(state) = by_path.get_mut(report.home.as_path()) {
+            state.get_or_insert(text);
         }
     }
 }

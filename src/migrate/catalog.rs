@@ -9,12 +9,12 @@ use std::collections::BTreeSet;
 use std::path::Path as FilePath;
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 pub use super::lint::{Released, lint, parse_checksums, released};
 use super::pattern::Pattern;
 use super::rule::{Change, RawChange};
 use crate::app::{App, BUILTIN};
+use crate::digest::sha256;
 use crate::error::{Error, Kind, Result};
 
 /// One versioned migration.
@@ -118,7 +118,7 @@ impl Step {
             title: file.title,
             why: file.why,
             legacy: file.legacy,
-            checksum: super::hex(&Sha256::digest(canonical)),
+            checksum: sha256(&canonical),
             changes,
             paths,
             files,

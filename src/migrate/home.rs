@@ -14,17 +14,21 @@
 
 mod folder;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
 
 use rayon::prelude::*;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{Catalog, Evaluation, FileChange, HomeOutcome, evaluate};
+use super::{Catalog, Evaluation, FileChange, HomeOutcome, HomeView as _, evaluate};
 use crate::app::App;
 use crate::document::MAX_BYTES;
-use crate::document::write::{Folder, Original, WriteError, Written};
-use crate::error::{Error, Kind, Result};
+use crate::document::write::{Folder, Original, Ownership, WriteError, Written};
+use crate::error::{Error, Result};
 use crate::helper::Task;
+use crate::screen;
 use crate::world::World;
 pub use folder::HomeFolder;
 
@@ -33,9 +37,6 @@ const FETCH_LIMIT: usize = 12 << 20;
 
 /// Homes that are written side by side: the disk orders its syncs better than a loop does.
 const WRITERS: usize = 8;
-
-/// Homes that are written between two reports.
-const BATCH: usize = 64;
 
 /// A home to look at or to write.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -139,11 +140,26 @@ pub struct Restore {
 pub struct RestoreFile {
     /// Relative to the home.
     pub path: String,
-    /// The bytes that it shall have.
-    #[serde(with = "hexadecimal")]
-    pub bytes: Vec<u8>,
-    /// SHA-256 that it must have now.
-    pub sha256_now: String,
+    /// What it was.
+    pub was: Was,
+    /// SHA-256 that it must have now; `None` if it must not be there.
+    pub sha256_now: Option<String>,
+}
+
+/// What a file was before a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Was {
+    /// It was not there.
+    Absent,
+    /// It held these bytes.
+    Present {
+        /// The bytes.
+        #[serde(with = "hexadecimal")]
+        bytes: Vec<u8>,
+        /// Whose it was: what a file that is there has by now stays.
+        access: Ownership,
+    },
 }
 
 /// What became of putting a home back.
@@ -181,7 +197,10 @@ impl Task for Evaluate {
 /// Evaluates one home.
 fn look(app: &App, catalog: &Catalog, target: &HomeTarget) -> Evaluation {
     let mut evaluation = match HomeFolder::open(target) {
-        Ok(Some(home)) => evaluate(app, catalog, &home, target.expected).0,
+        Ok(Some(home)) => {
+            let evaluation = evaluate(app, catalog, &home, target.expected).0;
+            without_secrets(&home, evaluation)
+        }
         Ok(None) => Evaluation::new(
             HomeOutcome::Unconfigured,
             "there is no folder",
@@ -190,6 +209,30 @@ fn look(app: &App, catalog: &Catalog, target: &HomeTarget) -> Evaluation {
         Err(reason) => Evaluation::new(HomeOutcome::Invalid, reason, target.expected),
     };
     evaluation.id.clone_from(&target.id);
+    evaluation
+}
+
+/// The file whose every value is a secret.
+const SECRETS: &str = ".env";
+
+/// What an evaluation says, without the values of the home's own secrets: only here are they known.
+fn without_secrets(home: &HomeFolder, mut evaluation: Evaluation) -> Evaluation {
+    let bytes = home.read(SECRETS).ok().flatten().unwrap_or_default();
+    let secrets = crate::document::env::values(&String::from_utf8_lossy(&bytes));
+    if secrets.is_empty() {
+        return evaluation;
+    }
+    let text = |text: &mut String| *text = screen::without(&secrets, text);
+    text(&mut evaluation.reason);
+    evaluation.failures.iter_mut().for_each(text);
+    for change in &mut evaluation.changes {
+        for value in [&mut change.before, &mut change.after]
+            .into_iter()
+            .flatten()
+        {
+            *value = screen::json_without(&secrets, value);
+        }
+    }
     evaluation
 }
 
@@ -287,17 +330,41 @@ fn side_by_side<T: Sync, R: Send>(
     tell: &mut dyn FnMut(R) -> Result<()>,
     work: impl Fn(&T) -> R + Sync,
 ) -> Result<()> {
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(WRITERS)
-        .build()
-        .map_err(|error| Error::new(Kind::Io, "cannot start threads").with_source(error))?;
-    for batch in items.chunks(BATCH) {
-        let results: Vec<R> = pool.install(|| batch.par_iter().map(&work).collect());
-        for result in results {
-            tell(result)?;
+    let next = AtomicUsize::new(0);
+    let (sender, results) = mpsc::channel();
+    std::thread::scope(|scope| {
+        for _ in 0..WRITERS.min(items.len()) {
+            let (sender, next, work) = (sender.clone(), &next, &work);
+            let writer = move || {
+                while let Some((at, item)) = take(items, next) {
+                    // Nobody listens any more: the caller gave up, and nothing more is begun.
+                    if sender.send((at, work(item))).is_err() {
+                        break;
+                    }
+                }
+            };
+            std::thread::Builder::new()
+                .spawn_scoped(scope, writer)
+                .map_err(|error| Error::io("cannot start threads", error))?;
         }
-    }
-    Ok(())
+        drop(sender);
+        let mut early = BTreeMap::new();
+        let mut due = 0;
+        for (at, result) in results {
+            early.insert(at, result);
+            while let Some(result) = early.remove(&due) {
+                tell(result)?;
+                due += 1;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// The next item that nobody has taken, and its place.
+fn take<'t, T>(items: &'t [T], next: &AtomicUsize) -> Option<(usize, &'t T)> {
+    let at = next.fetch_add(1, Ordering::Relaxed);
+    items.get(at).map(|item| (at, item))
 }
 
 fn commit(
@@ -344,16 +411,13 @@ fn commit(
     for dir in &now.dirs {
         home.folder.make_dir(Path::new(dir))?;
     }
-    let files = after
-        .into_iter()
-        .map(|(path, bytes)| (originals.get(&path), path, bytes));
     let mut writes = Vec::new();
-    for (original, path, bytes) in files {
-        let original = original.ok_or_else(|| Failed {
+    for (path, bytes) in &after {
+        let original = originals.get(path).ok_or_else(|| Failed {
             outcome: HomeOutcome::Failed,
             reason: format!("{path} was never read"),
         })?;
-        writes.push((original, bytes));
+        writes.push(Write::Replace(original, bytes));
     }
     write_all(app, &home.folder, writes)
 }
@@ -368,51 +432,116 @@ fn restore(
         reason,
     };
     let home = open(target).map_err(conflict)?;
-    let mut originals = Vec::new();
+    let mut found = Vec::new();
     for file in files {
         let original = home
             .folder
             .read(Path::new(&file.path), MAX_BYTES)
-            .map_err(|error| conflict(error.to_string()))?
-            .ok_or_else(|| conflict(format!("{} is not there any more", file.path)))?;
-        // What was put back already needs nothing; anything else is somebody's own change.
-        if original.digest() != file.sha256_now && original.bytes != file.bytes {
-            return Err(conflict(format!("{} was changed since", file.path)));
-        }
-        originals.push(original);
+            .map_err(|error| conflict(error.to_string()))?;
+        found.push((original, file));
     }
-    let writes = originals.iter().zip(files);
-    let writes = writes.map(|(original, file)| (original, file.bytes.clone()));
-    write_all(app, &home.folder, writes.collect())
+    let mut writes = Vec::new();
+    for (original, file) in &found {
+        let is_as_written = original.as_ref().map(Original::digest) == file.sha256_now;
+        let write = match (original, &file.was) {
+            // What was put back already needs nothing; anything else is somebody's own change.
+            (None, Was::Absent) => continue,
+            (Some(original), Was::Present { bytes, .. }) if original.bytes == *bytes => continue,
+            (None, Was::Present { .. }) if !is_as_written => {
+                return Err(conflict(format!("{} is not there any more", file.path)));
+            }
+            _ if !is_as_written => {
+                return Err(conflict(format!("{} was changed since", file.path)));
+            }
+            (Some(original), Was::Absent) => Write::Remove(original),
+            (Some(original), Was::Present { bytes, .. }) => Write::Replace(original, bytes),
+            (None, Was::Present { bytes, access }) => {
+                Write::Create(Path::new(&file.path), bytes, access)
+            }
+        };
+        writes.push(write);
+    }
+    write_all(app, &home.folder, writes)
 }
 
-/// Replaces files, the configuration last; a failure puts back what was replaced.
+/// One change of a home.
+enum Write<'w> {
+    /// A file gets other bytes.
+    Replace(&'w Original, &'w [u8]),
+    /// A file that is not there is made.
+    Create(&'w Path, &'w [u8], &'w Ownership),
+    /// A file goes.
+    Remove(&'w Original),
+}
+
+/// A change that was made, as it is undone.
+enum Done<'w> {
+    Written(Box<Written>),
+    Removed(&'w Original),
+}
+
+impl<'w> Write<'w> {
+    fn name(&self) -> &Path {
+        match self {
+            Self::Replace(original, _) | Self::Remove(original) => &original.name,
+            Self::Create(name, ..) => name,
+        }
+    }
+
+    /// Whether it could be done, found out without writing.
+    fn check(&self, folder: &Folder) -> std::result::Result<(), WriteError> {
+        match self {
+            Self::Replace(original, bytes) if *bytes == original.bytes => Ok(()),
+            Self::Replace(original, _) | Self::Remove(original) => folder.writable(original),
+            Self::Create(name, ..) => folder.creatable(name),
+        }
+    }
+
+    fn perform(self, folder: &Folder) -> std::result::Result<Option<Done<'w>>, WriteError> {
+        Ok(match self {
+            Self::Replace(original, bytes) => folder
+                .replace(original, bytes)?
+                .map(|written| Done::Written(Box::new(written))),
+            Self::Create(name, bytes, access) => Some(Done::Written(Box::new(
+                folder.restore(name, bytes, access)?,
+            ))),
+            Self::Remove(original) => {
+                folder.remove(original)?;
+                Some(Done::Removed(original))
+            }
+        })
+    }
+}
+
+/// Makes changes, that of the configuration last; a failure undoes those that were made.
 fn write_all(
     app: &App,
     folder: &Folder,
-    mut writes: Vec<(&Original, Vec<u8>)>,
+    mut writes: Vec<Write<'_>>,
 ) -> std::result::Result<(), Failed> {
-    writes.sort_by_key(|(original, _)| original.name == Path::new(&app.config.file));
+    writes.sort_by_key(|write| write.name() == Path::new(&app.config.file));
     // Nothing is touched if one of them cannot be.
-    for (original, bytes) in &writes {
-        if *bytes != original.bytes {
-            folder.writable(original)?;
-        }
+    for write in &writes {
+        write.check(folder)?;
     }
-    let mut written: Vec<Written> = Vec::new();
-    for (original, bytes) in writes {
-        match folder.replace(original, &bytes) {
-            Ok(done) => written.extend(done),
-            Err(error) => return Err(put_back(folder, &written, error)),
+    let mut made = Vec::new();
+    for write in writes {
+        match write.perform(folder) {
+            Ok(done) => made.extend(done),
+            Err(error) => return Err(put_back(folder, &made, error)),
         }
     }
     Ok(())
 }
 
-fn put_back(folder: &Folder, written: &[Written], error: WriteError) -> Failed {
+fn put_back(folder: &Folder, made: &[Done<'_>], error: WriteError) -> Failed {
     let mut failed = Failed::from(error);
-    for done in written.iter().rev() {
-        if let Err(error) = folder.undo(done) {
+    for done in made.iter().rev() {
+        let undone = match done {
+            Done::Written(written) => folder.undo(written),
+            Done::Removed(original) => folder.bring_back(original),
+        };
+        if let Err(error) = undone {
             failed.outcome = HomeOutcome::Failed;
             failed.reason = format!("{}; and what was written stays: {error}", failed.reason);
         }
@@ -425,7 +554,9 @@ impl From<WriteError> for Failed {
         let outcome = match &error {
             WriteError::ReadOnly { .. } => HomeOutcome::ReadOnly,
             WriteError::Changed { .. } => HomeOutcome::Conflict,
-            WriteError::Refused { .. } | WriteError::Io { .. } => HomeOutcome::Failed,
+            WriteError::Refused { .. } | WriteError::Stays { .. } | WriteError::Io { .. } => {
+                HomeOutcome::Failed
+            }
         };
         Self {
             outcome,
@@ -441,28 +572,17 @@ fn open(target: &HomeTarget) -> std::result::Result<HomeFolder, String> {
 /// Bytes as hexadecimal text: twice as long as they are, whatever they hold.
 mod hexadecimal {
     use super::{Deserialize, Deserializer, Serializer};
+    use crate::digest;
 
     pub(super) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&super::super::hex(bytes))
+        serializer.serialize_str(&digest::hex(bytes))
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Vec<u8>, D::Error> {
         let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-        let digit = |byte: u8| {
-            char::from(byte)
-                .to_digit(16)
-                .and_then(|digit| u8::try_from(digit).ok())
-        };
-        let pairs = text.as_bytes().chunks(2);
-        pairs
-            .map(|pair| match pair {
-                [high, low] => Some(digit(*high)? << 4 | digit(*low)?),
-                _ => None,
-            })
-            .collect::<Option<Vec<u8>>>()
-            .ok_or_else(|| serde::de::Error::custom("not hexadecimal"))
+        digest::unhex(&text).ok_or_else(|| serde::de::Error::custom("not hexadecimal"))
     }
 }
 

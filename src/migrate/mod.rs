@@ -4,11 +4,9 @@
 //! nothing else changed, and says what would be written. It writes nothing; `home` holds the tasks that
 //! read and write real homes. A home is all or nothing: with one failure no byte of it changes.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::io;
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 pub mod builtin;
 pub mod cases;
@@ -20,11 +18,14 @@ pub mod pattern;
 mod proof;
 pub mod rule;
 mod version;
+mod view;
 
 pub use catalog::{Catalog, Step};
 pub use version::Stamp;
+pub use view::{HomeView, MemoryHome};
 
 use crate::app::App;
+use crate::digest::sha256;
 use crate::document::{self, Edit, Path, Value};
 use ops::Draft;
 
@@ -223,71 +224,6 @@ impl Evaluation {
     }
 }
 
-/// Reads one home. Paths are relative to it, and never leave it.
-pub trait HomeView {
-    /// The bytes of a file; `None` if there is none.
-    ///
-    /// # Errors
-    /// When it is not a regular file, too large, or cannot be read.
-    fn read(&self, file: &str) -> io::Result<Option<Vec<u8>>>;
-
-    /// The names in a folder, sorted; none if there is no folder.
-    ///
-    /// # Errors
-    /// When the folder cannot be read.
-    fn names(&self, folder: &str) -> io::Result<Vec<String>>;
-
-    /// Whether a path is a folder; `None` if nothing is there.
-    ///
-    /// # Errors
-    /// When it cannot be looked at.
-    fn folder(&self, path: &str) -> io::Result<Option<bool>>;
-
-    /// Why a file could not be replaced, or a folder made, if that is known beforehand (access(2)).
-    fn unwritable(&self, path: &str) -> Option<String>;
-}
-
-/// A home in memory, for tests and previews.
-#[derive(Debug, Clone, Default)]
-pub struct MemoryHome {
-    /// Its files.
-    pub files: BTreeMap<String, Vec<u8>>,
-    /// Its empty folders; those of its files need not be named.
-    pub folders: BTreeSet<String>,
-    /// Files and folders that cannot be written.
-    pub read_only: BTreeSet<String>,
-}
-
-impl HomeView for MemoryHome {
-    fn read(&self, file: &str) -> io::Result<Option<Vec<u8>>> {
-        Ok(self.files.get(file).cloned())
-    }
-
-    fn names(&self, folder: &str) -> io::Result<Vec<String>> {
-        let prefix = format!("{folder}/");
-        let all = self.files.keys().chain(&self.folders);
-        let names: BTreeSet<String> = all
-            .filter_map(|path| path.strip_prefix(&prefix)?.split('/').next())
-            .map(str::to_owned)
-            .collect();
-        Ok(names.into_iter().collect())
-    }
-
-    fn folder(&self, path: &str) -> io::Result<Option<bool>> {
-        let prefix = format!("{path}/");
-        let mut all = self.files.keys().chain(&self.folders);
-        if self.folders.contains(path) || all.any(|own| own.starts_with(&prefix)) {
-            return Ok(Some(true));
-        }
-        Ok(self.files.contains_key(path).then_some(false))
-    }
-
-    fn unwritable(&self, path: &str) -> Option<String> {
-        let denied = self.read_only.contains(path);
-        denied.then(|| format!("{path} is read-only"))
-    }
-}
-
 /// New bytes of files, by path relative to the home.
 pub type After = BTreeMap<String, Vec<u8>>;
 
@@ -479,9 +415,11 @@ fn conclude(
             continue;
         }
         obstacles.extend(view.unwritable(&path));
+        let is_config = path == draft.app.config.file;
+        let known = evaluation.config_sha256.clone().filter(|_| is_config);
         evaluation.files.push(FileChange {
             path: path.clone(),
-            sha256_before: Some(sha256(&before.bytes)),
+            sha256_before: Some(known.unwrap_or_else(|| sha256(&before.bytes))),
             sha256_after: sha256(bytes),
         });
         after.insert(path, bytes.to_vec());
@@ -498,21 +436,4 @@ fn conclude(
             after,
         )
     }
-}
-
-/// The SHA-256 of bytes, in hexadecimal.
-#[must_use]
-pub fn sha256(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
-}
-
-/// Bytes in hexadecimal.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        text.push(char::from(DIGITS[usize::from(byte >> 4)]));
-        text.push(char::from(DIGITS[usize::from(byte & 15)]));
-    }
-    text
 }

@@ -1,5 +1,6 @@
 //! Proves that a draft changed what its steps declare, and nothing else, and says what that is.
 //!
+//! The bytes of every file are read once more as a whole: they must mean what all edits together mean.
 //! Both sides are what the application would read: aliases and merge keys resolved. So a value that
 //! another one inherits counts as changed there, too. What is reported comes from the bytes before
 //! and after, never from what a step meant to do.
@@ -28,6 +29,9 @@ pub(super) fn declared(draft: &Draft<'_>, steps: &[&Step]) -> Result<Vec<Change>
     for (name, file) in &draft.files {
         let Some(file) = file else { continue };
         let Some(before) = &file.before else { continue };
+        file.document
+            .prove()
+            .map_err(|invalid| format!("{name}: {invalid}"))?;
         let mut leaves = Vec::new();
         collect(
             Some(&before.value),

@@ -7,25 +7,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::config::{Policy, RestartWhen};
-use crate::fleet::{Home, HomeStatus, Install, Inventory, Manager, Runtime, Supervisor, Unit};
+use crate::fleet::{Home, HomeStatus, Inventory, Manager, Runtime, Supervisor};
 use crate::migrate::{Evaluation, HomeOutcome};
 use crate::restart::table::{Fields, Mechanism, Subject, Table};
 use crate::world::Account;
 
 pub mod decide;
+mod targets;
+
+pub use targets::{Target, targets};
 
 use decide::{Age, Facts, Reach, Step, age_by_code, decide};
-
-/// The version that a home needs, and who says so.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Target {
-    /// The configuration version; `None` where nobody says.
-    pub expected: Option<u32>,
-    /// The install that says so.
-    pub install: Option<String>,
-    /// Facts worth a note: other installs that expect another version.
-    pub notes: Vec<String>,
-}
 
 /// What a run was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,6 +63,8 @@ pub struct PlannedRuntime {
     pub runtime: Runtime,
     /// What becomes of it.
     pub step: Step,
+    /// Whether it serves an old state.
+    pub age: Age,
     /// The row of the mechanism table that is its, if one matches.
     pub mechanism: Option<Mechanism>,
     /// Why that row.
@@ -111,132 +105,6 @@ pub struct Given<'a> {
     pub names: &'a BTreeMap<u32, String>,
     /// Whether runtimes between two states have been waited for.
     pub waited: bool,
-}
-
-/// The version that each home needs: the first of these that answers. The installs of the runtimes
-/// and enabled units that serve it (the lowest), of those that serve its siblings, its root's own
-/// checkout, the only install that its owner has, that of a unit which is not enabled, and the version
-/// that the caller named.
-#[must_use]
-pub fn targets(inventory: &Inventory, to: Option<u32>) -> BTreeMap<String, Target> {
-    let installs = Installs::of(inventory);
-    let mut siblings: BTreeMap<&std::path::Path, BTreeSet<&str>> = BTreeMap::new();
-    for home in &inventory.homes {
-        siblings.entry(&home.root).or_default().insert(&home.id);
-    }
-    inventory
-        .homes
-        .iter()
-        .map(|home| {
-            let own = BTreeSet::from([home.id.as_str()]);
-            let found = installs
-                .busy
-                .serving(&own)
-                .or_else(|| installs.busy.serving(siblings.get(&*home.root)?))
-                .or_else(|| installs.checkout_of(home))
-                .or_else(|| installs.only_one_of(home.uid))
-                .or_else(|| installs.idle.serving(&own))
-                .or_else(|| installs.idle.serving(siblings.get(&*home.root)?))
-                .unwrap_or_default();
-            let target = match found.first() {
-                Some(lowest) => Target {
-                    expected: lowest.config_version,
-                    install: Some(lowest.id.clone()),
-                    notes: higher_expectations(home, lowest, &found),
-                },
-                None => Target {
-                    expected: to,
-                    ..Target::default()
-                },
-            };
-            (home.id.clone(), target)
-        })
-        .collect()
-}
-
-/// The installs that say which configuration version they expect.
-struct Installs<'a> {
-    known: Vec<&'a Install>,
-    /// Those of processes and enabled units.
-    busy: Serving<'a>,
-    /// Those of units that nobody enabled.
-    idle: Serving<'a>,
-}
-
-/// Which installs serve a home.
-#[derive(Default)]
-struct Serving<'a>(BTreeMap<&'a str, Vec<&'a Install>>);
-
-impl<'a> Serving<'a> {
-    /// Those that serve any of these homes, the lowest expectation first.
-    fn serving(&self, homes: &BTreeSet<&str>) -> Option<Vec<&'a Install>> {
-        let mut found: Vec<&Install> = homes
-            .iter()
-            .filter_map(|home| self.0.get(home))
-            .flatten()
-            .copied()
-            .collect();
-        found.sort_by_key(|install| (install.config_version, &install.id));
-        found.dedup_by_key(|install| &install.id);
-        (!found.is_empty()).then_some(found)
-    }
-}
-
-impl<'a> Installs<'a> {
-    fn of(inventory: &'a Inventory) -> Self {
-        let known: Vec<&Install> = inventory
-            .installs
-            .iter()
-            .filter(|install| install.config_version.is_some())
-            .collect();
-        let (mut busy, mut idle) = (Serving::default(), Serving::default());
-        for runtime in inventory.runtimes.iter().filter(|runtime| runtime.managed) {
-            let install = known
-                .iter()
-                .find(|install| Some(&install.id) == runtime.install.as_ref());
-            let enabled = runtime.unit.as_ref().is_some_and(Unit::is_enabled);
-            let serving = if runtime.process.is_some() || enabled {
-                &mut busy
-            } else {
-                &mut idle
-            };
-            for home in &runtime.homes {
-                serving.0.entry(home).or_default().extend(install);
-            }
-        }
-        Self { known, busy, idle }
-    }
-
-    fn checkout_of(&self, home: &Home) -> Option<Vec<&'a Install>> {
-        let found = self
-            .known
-            .iter()
-            .find(|install| install.roots.contains(&home.root));
-        found.map(|install| vec![*install])
-    }
-
-    fn only_one_of(&self, uid: u32) -> Option<Vec<&'a Install>> {
-        let mut of_user = self.known.iter().filter(|install| install.uid == uid);
-        match (of_user.next(), of_user.next()) {
-            (Some(only), None) => Some(vec![*only]),
-            _ => None,
-        }
-    }
-}
-
-fn higher_expectations(home: &Home, lowest: &Install, found: &[&Install]) -> Vec<String> {
-    found
-        .iter()
-        .filter(|install| install.config_version != lowest.config_version)
-        .map(|install| {
-            format!(
-                "{} is served from {} as well, which expects {}: the lowest expectation counts",
-                home.path.display(),
-                install.path.display(),
-                install.config_version.unwrap_or_default()
-            )
-        })
-        .collect()
 }
 
 /// Why a home is not even looked into, if so; the others are evaluated by their owner.
@@ -283,11 +151,24 @@ impl Plan {
                 )
             })
             .collect();
+        let by_id: BTreeMap<&str, usize> = homes
+            .iter()
+            .enumerate()
+            .map(|(index, home)| (home.home.id.as_str(), index))
+            .collect();
+        let served = |runtime: &Runtime| -> Vec<&PlannedHome> {
+            let ids = runtime.homes.iter();
+            // In the order of the plan, whatever order the runtime names them in.
+            let found: BTreeSet<usize> = ids
+                .filter_map(|id| by_id.get(id.as_str()).copied())
+                .collect();
+            found.into_iter().map(|index| &homes[index]).collect()
+        };
         let runtimes = given
             .inventory
             .runtimes
             .iter()
-            .filter_map(|runtime| plan_runtime(runtime, &homes, &given))
+            .filter_map(|runtime| plan_runtime(runtime, &served(runtime), &given))
             .collect();
         Self { homes, runtimes }
     }
@@ -374,19 +255,15 @@ fn plan_home(
 
 fn plan_runtime(
     runtime: &Runtime,
-    homes: &[PlannedHome],
+    served: &[&PlannedHome],
     given: &Given<'_>,
 ) -> Option<PlannedRuntime> {
-    let served: Vec<&PlannedHome> = homes
-        .iter()
-        .filter(|home| runtime.homes.contains(&home.home.id))
-        .collect();
     let user = given
         .names
         .get(&runtime.uid)
         .cloned()
         .unwrap_or_else(|| runtime.uid.to_string());
-    let fields = fields(runtime, &user, &served);
+    let fields = fields(runtime, given.caller.uid, &user, served);
     let chosen = given.table.choose(&Subject::of(runtime));
     let mechanism = chosen.row.cloned();
     let instruction = mechanism
@@ -395,8 +272,8 @@ fn plan_runtime(
         .unwrap_or_default();
     let facts = Facts {
         runtime,
-        not_ours: not_ours(runtime, &served, given),
-        age: age(runtime, &served, given),
+        not_ours: not_ours(runtime, served, given),
+        age: age(runtime, served, given),
         blocked_by: served
             .iter()
             .map(|home| home.evaluation.outcome)
@@ -404,6 +281,7 @@ fn plan_runtime(
             .map(|outcome| outcome.word().to_owned()),
         action: mechanism.as_ref().map(|row| row.action),
         instruction: instruction.clone(),
+        systemctl: fields.of_name("systemctl").to_owned(),
         reach: reach(runtime, given.caller),
         restart: given.wishes.restart,
         waited: given.waited,
@@ -417,6 +295,7 @@ fn plan_runtime(
         step => Some(PlannedRuntime {
             runtime: runtime.clone(),
             step,
+            age: facts.age,
             mechanism,
             chosen: chosen.why,
             fields,
@@ -425,11 +304,11 @@ fn plan_runtime(
     }
 }
 
-fn fields(runtime: &Runtime, user: &str, served: &[&PlannedHome]) -> Fields {
+fn fields(runtime: &Runtime, reader: u32, user: &str, served: &[&PlannedHome]) -> Fields {
     let first = served.first();
     let profile = first.map_or("", |home| home.home.profile.as_str());
     let home = first.map_or_else(String::new, |home| home.home.path.display().to_string());
-    Fields::of(runtime, user, profile, &home)
+    Fields::of(runtime, reader, user, profile, &home)
 }
 
 /// A runtime must not be restarted onto such a home: it would start, on its defaults, and say that
@@ -546,3 +425,6 @@ impl crate::fleet::Incarnation {
             && self.start_ticks == other.start_ticks
     }
 }
+
+#[cfg(test)]
+mod tests;

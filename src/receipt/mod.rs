@@ -20,6 +20,7 @@ use crate::plan::decide::RuntimeOutcome;
 pub mod html;
 pub mod merge;
 pub mod rows;
+pub mod status;
 pub mod text;
 
 /// The version of the receipt's format.
@@ -174,8 +175,8 @@ pub struct FileRow {
     pub path: String,
     /// SHA-256 of what it was; absent if it was not there.
     pub sha256_before: Option<String>,
-    /// SHA-256 of what it is.
-    pub sha256_after: String,
+    /// SHA-256 of what it is; absent if it is not there any more.
+    pub sha256_after: Option<String>,
     /// Whether a verified copy of what it was is kept under this run's id.
     pub snapshot: bool,
 }
@@ -210,6 +211,13 @@ pub struct RuntimeRow {
     pub user: String,
     /// Id of the install that it runs from.
     pub install: Option<String>,
+    /// Whether it served an old state when it was planned; absent where nothing runs, or it cannot be
+    /// told.
+    #[serde(default)]
+    pub stale: Option<bool>,
+    /// Why it is stale, or why that cannot be told.
+    #[serde(default)]
+    pub stale_reason: String,
     /// Who keeps it running.
     pub supervisor: String,
     /// Its unit, label or slot.

@@ -10,7 +10,7 @@ use super::{
 use crate::fleet::{
     Collector, CollectorOutcome, Install, Process, Runtime, SelfReport, Supervisor, Unit,
 };
-use crate::plan::decide::{Decision, RuntimeOutcome, Step};
+use crate::plan::decide::{Age, Decision, RuntimeOutcome, Step};
 use crate::plan::{PlannedHome, PlannedRuntime};
 use crate::restart::{Call, Observation};
 use crate::screen;
@@ -23,7 +23,7 @@ pub fn install(install: &Install) -> InstallRow {
         id: install.id.clone(),
         path: install.path.clone(),
         kind: word_of(&install.kind),
-        version: install.version.clone(),
+        version: install.version.as_deref().map(screen::text),
         config_version: install.config_version,
         changed_at: install
             .changed
@@ -89,7 +89,7 @@ pub fn home(planned: &PlannedHome, user: &str) -> HomeRow {
             .map(|file| FileRow {
                 path: file.path.clone(),
                 sha256_before: file.sha256_before.clone(),
-                sha256_after: file.sha256_after.clone(),
+                sha256_after: Some(file.sha256_after.clone()),
                 snapshot: false,
             })
             .collect(),
@@ -164,6 +164,13 @@ pub fn runtime(
         .as_ref()
         .map(|process| life(process, runtime.unit.as_ref(), runtime.self_report.as_ref()));
     let acts = matches!(planned.step, Step::Act(_));
+    let (stale, stale_reason) = match &planned.age {
+        // Nothing runs: there is nothing that could be old.
+        _ if runtime.process.is_none() => (None, ""),
+        Age::Fresh => (Some(false), ""),
+        Age::Stale(why) => (Some(true), why.as_str()),
+        Age::Unknown(why) => (None, why.as_str()),
+    };
     RuntimeRow {
         id: runtime.id.clone(),
         kind: runtime.kind.clone(),
@@ -180,7 +187,9 @@ pub fn runtime(
         uid: runtime.uid,
         user: user.to_owned(),
         install: runtime.install.clone(),
-        supervisor: supervisor(&runtime.supervisor),
+        stale,
+        stale_reason: screen::text(stale_reason),
+        supervisor: screen::text(&supervisor(&runtime.supervisor)),
         unit: slot(runtime),
         mechanism: planned.mechanism.as_ref().map(|row| row.id.clone()),
         action: planned
@@ -192,7 +201,8 @@ pub fn runtime(
             Call::Queued { job } | Call::Adopted { job } => Some(format!(
                 "{job} {}",
                 seen.job_result.as_deref().unwrap_or("unfinished")
-            )),
+            ))
+            .map(|text| screen::text(&text)),
             Call::Signalled { signal } => Some(format!("signal {}", word_of(signal))),
             Call::Ran { program, status } => Some(match status {
                 Some(status) => format!("{program} ended with {status}"),
@@ -226,7 +236,7 @@ fn life(process: &Process, unit: Option<&Unit>, report: Option<&SelfReport>) -> 
         invocation_id: unit
             .map(|unit| unit.invocation_id.clone())
             .filter(|id| !id.is_empty()),
-        code_version: report.and_then(|report| report.code_version.clone()),
+        code_version: report.and_then(|report| report.code_version.as_deref().map(screen::text)),
         started_at: render_time(Duration::from_nanos(process.started_at_nanos)),
     }
 }

@@ -19,13 +19,17 @@ use crate::world::World;
 
 pub mod command;
 pub mod escape;
+mod fields;
 pub mod launchd;
+mod matching;
+pub mod respawn;
 mod rows;
 mod scene;
 pub mod signal;
 pub mod systemd;
 pub mod table;
 
+pub use respawn::Respawn;
 pub use table::{Action, Drain, Fields, Mechanism, SignalName, Subject, Table};
 
 /// What is to be restarted, as it was when that was decided, and how.
@@ -185,7 +189,7 @@ pub struct Observation {
     pub notes: Vec<String>,
 }
 
-/// Restarts one runtime, and observes.
+/// Restarts one runtime, and observes; a [`Respawn`] is a task of its own.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Restart(pub Order);
 
@@ -203,12 +207,12 @@ impl Task for Restart {
         let began = crate::world::now();
         let seen = match order.row.action {
             Action::TryRestart => systemd::restart(&order, tell),
-            Action::Signal | Action::Respawn => signal::restart(world, &order, tell),
+            Action::Signal => signal::restart(world, &order, tell),
             Action::Command => command::restart(world, &order, tell),
             Action::Kickstart => launchd::restart(&order, tell),
-            Action::Defer | Action::Manual | Action::Deny => Err(Error::new(
+            Action::Respawn | Action::Defer | Action::Manual | Action::Deny => Err(Error::new(
                 Kind::Input,
-                format!("row {:?} restarts nothing", order.row.id),
+                format!("row {:?} restarts nothing here", order.row.id),
             )),
         };
         seen.map(|seen| Observation {

@@ -8,7 +8,8 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer};
 use toml_edit::Document;
 
-use super::table::{Action, Drain, Match, Mechanism, Piece, SignalName, pieces};
+use super::fields::{Piece, pieces};
+use super::table::{Action, Drain, Match, Mechanism, Owner, SignalName};
 use crate::error::{Error, Kind, Result};
 
 /// How long a row's restart settles where the row does not say.
@@ -38,7 +39,12 @@ const FIELDS: &[&str] = &[
     "label",
     "domain",
     "container",
+    "command",
+    "folder",
 ];
+
+/// Those of them that are for a person alone: what an owner may have written as it likes.
+const FOR_A_PERSON: &[&str] = &["command", "folder"];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -220,6 +226,13 @@ impl RawRow {
                 return Err(format!("{{{name}}} is none of: {}", FIELDS.join(", ")));
             }
         }
+        for piece in self.argv.iter().flat_map(|text| pieces(text)) {
+            if let Piece::Field(name) = piece
+                && FOR_A_PERSON.contains(&name)
+            {
+                return Err(format!("{{{name}}} is for an instruction alone"));
+            }
+        }
         match (self.action, self.argv.first()) {
             (Action::Command, None) => return Err("action \"command\" needs argv".into()),
             (Action::Command, Some(program)) if !program.starts_with('/') => {
@@ -233,6 +246,19 @@ impl RawRow {
         }
         if self.action == Action::Signal && self.drain.is_none() {
             return Err("action \"signal\" needs a drain with the signal".into());
+        }
+        if self.action == Action::Respawn {
+            let kept = |entry: &Match| {
+                let nobody = |owner: &Owner| matches!(owner, Owner::Scope | Owner::Nobody);
+                entry.manager.is_empty() || !entry.manager.iter().all(nobody)
+            };
+            if self.matches.iter().any(kept) {
+                return Err(
+                    "action \"respawn\" is for manager \"scope\" and \"nobody\" alone: who keeps a \
+                     runtime starts it"
+                        .into(),
+                );
+            }
         }
         if self.instruction.is_empty() {
             return Err("a row needs an instruction for a person".into());

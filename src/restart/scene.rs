@@ -105,10 +105,12 @@ pub(super) fn reports(order: &Order) -> Vec<SelfReport> {
     let Some(kind) = order.app.runtime(&order.kind) else {
         return Vec::new();
     };
+    // Without the list of locks the files still speak for themselves.
+    let locks = procfs::flocks().unwrap_or_default();
     order
         .homes
         .iter()
-        .flat_map(|home| selfreport::read(home, kind, SOCKET_LIMIT).reports)
+        .flat_map(|home| selfreport::read(home, kind, &locks, SOCKET_LIMIT).reports)
         .collect()
 }
 
@@ -147,15 +149,26 @@ pub(super) fn split(now: Vec<Process>, before: &[Process]) -> (Vec<Process>, Vec
     })
 }
 
-/// An observation in which nothing was done yet.
-pub(super) fn unreached(error: &str, message: String) -> Observation {
+/// An observation in which nothing was done, because who has to be asked was not reached.
+pub(super) fn unreached(order: &Order, error: &str, message: String) -> Observation {
     Observation {
+        old_alive: is_alive(order),
+        unit_error: Some(message.clone()),
         call: Call::Refused {
             error: error.to_owned(),
             message,
         },
         ..Observation::default()
     }
+}
+
+/// Whether the life that was to end lives, by its start; `None` where that cannot be read.
+pub(super) fn is_alive(order: &Order) -> Option<bool> {
+    let Some(incarnation) = &order.expected.incarnation else {
+        return Some(false);
+    };
+    let start = procfs::start_ticks(incarnation.pid).ok()?;
+    Some(start == Some(incarnation.start_ticks))
 }
 
 /// Time and talk of one order.

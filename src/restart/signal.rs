@@ -9,7 +9,6 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::scene::{self, Clock, Life, Settling, Steady, left, millis};
-use super::table::Action;
 use super::{Call, Drained, Observation, Order, Progress, SignalName};
 use crate::error::Result;
 use crate::fleet::runtimes::{self, Sticky};
@@ -32,19 +31,11 @@ pub fn restart(
         Ok(watch) => watch,
         Err(observation) => return Ok(*observation),
     };
-    let signal = match (&order.row.drain, order.row.action) {
-        (Some(drain), _) => drain.signal,
-        (None, Action::Respawn) => SignalName::Term,
-        (None, _) => {
-            let message = format!("row {:?} names no signal", order.row.id);
-            return Ok(watch.refuse("row", message));
-        }
+    let Some(drain) = &order.row.drain else {
+        let message = format!("row {:?} names no signal", order.row.id);
+        return Ok(watch.refuse("row", message));
     };
-    let limit = order
-        .row
-        .drain
-        .as_ref()
-        .map_or(order.row.limit, |drain| drain.limit);
+    let (signal, limit) = (drain.signal, drain.limit);
     if let Err((error, message)) = watch.may_signal(signal) {
         return Ok(watch.refuse(error, message));
     }
@@ -137,7 +128,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Whether the signal asks rather than kills, and the runtime is in a state to be asked.
-    fn may_signal(&self, signal: SignalName) -> Result<(), (&'static str, String)> {
+    pub(super) fn may_signal(&self, signal: SignalName) -> Result<(), (&'static str, String)> {
         let ends = matches!(signal, SignalName::Term | SignalName::Int);
         let hears = procfs::read(self.old.incarnation.pid, &[])
             .ok()

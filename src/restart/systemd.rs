@@ -12,20 +12,21 @@
 //! Never `RestartUnit` (starts what was stopped), `replace` (cancels an operator's stop), `reload` (proves
 //! nothing), `reset-failed`, or SIGKILL. `done` is not success: the answer is what was seen afterwards.
 
+mod drain;
 mod watch;
 
 use std::time::{Duration, Instant};
 
-use zbus::{OwnedObjectPath, OwnedVariant};
+use zbus::OwnedObjectPath;
 
 use super::scene::{self, Clock, Life, Settling, Steady, left, millis};
-use super::{Call, Drained, Observation, Order, Progress};
+use super::{Call, Observation, Order, Progress};
 use crate::error::{Error, Result};
 use crate::fleet::units::bus::{self, Bus, Reach, Trouble};
-use crate::fleet::{Manager, Phase, Process, SelfReport, Unit, procfs};
+use crate::fleet::{Process, Unit};
 
-/// How long a call may take; a stopped manager costs no more than this.
-const CALL_LIMIT: Duration = bus::CALL_LIMIT;
+/// How long a call may take: a stopped manager costs no more than this, and a busy one answers within it.
+const CALL_LIMIT: Duration = Duration::from_secs(5);
 
 /// How often the unit is read although no signal came.
 const BACKSTOP: Duration = Duration::from_millis(500);
@@ -45,6 +46,9 @@ const DOWN: Duration = Duration::from_secs(1);
 /// So many lives after the first new one are a crash loop, and more would show nothing new.
 const ENOUGH_LIVES: usize = 3;
 
+/// What the answer is called where somebody froze the unit: it was not touched.
+pub const FROZEN: &str = "Frozen";
+
 const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
 const JOB: &str = "org.freedesktop.systemd1.Job";
 const UNIT: &str = "org.freedesktop.systemd1.Unit";
@@ -55,17 +59,11 @@ const UNIT: &str = "org.freedesktop.systemd1.Unit";
 /// Only when `tell` fails: whoever ordered it is gone or wants to end. What systemd refuses or does
 /// not answer is in the observation.
 pub fn restart(order: &Order, tell: &mut dyn FnMut(Progress) -> Result<()>) -> Result<Observation> {
-    let clock = Clock::start(order.deadline, tell);
-    let bus = match Bus::reach(order.manager, CALL_LIMIT) {
-        Ok(Reach::Bus(bus)) => bus,
-        Ok(Reach::NoManager) => {
-            return Ok(scene::unreached("no-manager", "no manager runs".into()));
-        }
-        Ok(Reach::NoBus(reason)) => return Ok(scene::unreached("no-bus", reason)),
-        Err(error) => {
-            let code = error.kind().code().to_ascii_lowercase();
-            return Ok(scene::unreached(&code, error.to_string()));
-        }
+    let mut clock = Clock::start(order.deadline, tell);
+    let mut notes = Vec::new();
+    let bus = match reach(order, &mut clock, &mut notes)? {
+        Ok(bus) => bus,
+        Err((error, message)) => return Ok(scene::unreached(order, &error, message)),
     };
     let mut acting = Acting {
         order,
@@ -79,7 +77,10 @@ pub fn restart(order: &Order, tell: &mut dyn FnMut(Progress) -> Result<()>) -> R
         cgroup: String::new(),
         asked_again: false,
         last_up: None,
-        seen: Observation::default(),
+        seen: Observation {
+            notes,
+            ..Observation::default()
+        },
         last: Unit::default(),
     };
     match acting.run() {
@@ -88,6 +89,35 @@ pub fn restart(order: &Order, tell: &mut dyn FnMut(Progress) -> Result<()>) -> R
         Err(Halt::Manager(trouble)) => acting.seen.unit_error = Some(trouble.to_string()),
     }
     Ok(acting.finish())
+}
+
+/// Connects to the manager. Nothing was asked yet, so a bus that is slow, as where a whole fleet connects to
+/// it on a busy machine, or that is away for a moment, is tried again.
+fn reach(
+    order: &Order,
+    clock: &mut Clock<'_>,
+    notes: &mut Vec<String>,
+) -> Result<Result<Box<Bus>, (String, String)>> {
+    let until = clock.until(bus::AWAY);
+    loop {
+        let (error, message) = match Bus::reach(order.manager, CALL_LIMIT) {
+            Ok(Reach::Bus(bus)) => return Ok(Ok(bus)),
+            Ok(Reach::NoManager) => {
+                return Ok(Err(("no-manager".into(), "no manager runs".into())));
+            }
+            Ok(Reach::NoBus(reason)) => ("no-bus".into(), reason),
+            Err(error) => (error.kind().code().to_ascii_lowercase(), error.to_string()),
+        };
+        if left(until).is_zero() {
+            return Ok(Err((error, message)));
+        }
+        let note = format!("asked again: {message}");
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+        clock.tell("connect", None)?;
+        std::thread::sleep(LOOK.min(left(until)));
+    }
 }
 
 /// Why the course of an order ends early.
@@ -202,7 +232,7 @@ impl Acting<'_> {
     fn look(&mut self) -> Result<bool, Halt> {
         self.clock.tell("look", None)?;
         let object: Result<OwnedObjectPath, Trouble> =
-            self.bus.manage("GetUnit", &self.order.unit.as_str());
+            self.bus.query_manager("GetUnit", &self.order.unit.as_str());
         self.object = match object {
             Ok(object) => object.to_string(),
             Err(Trouble::Refused { name, message }) => {
@@ -224,9 +254,6 @@ impl Acting<'_> {
         };
         let drains = self.order.row.drain.is_some();
         self.bus.watch(&self.order.unit, &self.object, drains)?;
-        // A unit that dies unreferenced is unloaded, and its result is lost; the reference goes with
-        // this connection. It may be refused: then the unit is read as long as it stays loaded.
-        let _: Result<(), Trouble> = self.bus.manage("RefUnit", &self.order.unit.as_str());
         self.read()?;
         self.seen.unit_before = self.last.clone();
         self.before = self.running();
@@ -278,14 +305,18 @@ impl Acting<'_> {
         self.last.is_up() || self.waits_to_run()
     }
 
-    /// Why the unit could not be started again, by what its manager knows of its file. The probe of
-    /// [`Self::may_restart`] does not get that far, and what is drained then would stay dead.
+    /// Why the unit could not be started again, by what its manager knows of its file and its processes. The
+    /// probe of [`Self::may_restart`] does not get that far, and what is drained then would stay dead.
     fn cannot_start(&self) -> Option<(&'static str, &'static str)> {
         Some(match self.last.load_state.as_str() {
             "masked" => ("UnitMasked", "its file is masked"),
             "not-found" => ("NoSuchUnit", "its file is gone"),
             "bad-setting" => ("BadUnitSetting", "its file holds a setting that cannot be"),
             "error" => ("LoadFailed", "its file could not be read"),
+            _ if self.last.is_frozen => (
+                FROZEN,
+                "its processes are frozen, and would neither finish their work nor end",
+            ),
             _ => return None,
         })
     }
@@ -296,189 +327,6 @@ impl Acting<'_> {
 
     fn state(&self) -> String {
         format!("{} ({})", self.last.active_state, self.last.sub_state)
-    }
-
-    /// Whether the old life is to be asked to end, and whether it can hear.
-    fn should_drain(&mut self) -> Result<bool, Halt> {
-        let (Some(drain), Some(incarnation), Some(_)) = (
-            &self.order.row.drain,
-            &self.order.expected.incarnation,
-            &self.life,
-        ) else {
-            return Ok(false);
-        };
-        if self.is_bound_to() {
-            let note =
-                "not drained: units that are bound to it would be stopped, and not started again";
-            self.seen.notes.push(note.into());
-            return Ok(false);
-        }
-        let reports = scene::reports(self.order);
-        let report = reports
-            .iter()
-            .filter(|report| scene::names(report, incarnation))
-            .find(|report| matches!(report.phase, Phase::Running | Phase::Draining));
-        let Some(report) = report else {
-            if self.order.spoke_before {
-                let note = "not drained: it does not say that it runs";
-                self.seen.notes.push(note.into());
-            }
-            return Ok(false);
-        };
-        if report.phase == Phase::Draining {
-            let note = "not signalled: it finishes its work already";
-            self.seen.notes.push(note.into());
-            return self.await_end(drain.limit, "drain").map(|_| false);
-        }
-        // A signal before its handler is there kills: a young runtime is not asked (evidence: B).
-        let hears = procfs::read(incarnation.pid, &[])
-            .ok()
-            .flatten()
-            .is_some_and(|process| scene::catches(&process, drain.signal));
-        if !hears {
-            let note = "not drained: it does not catch the signal yet";
-            self.seen.notes.push(note.into());
-        }
-        Ok(hears)
-    }
-
-    /// Whether other units stop as soon as this one is not active: a restart takes them along, and brings
-    /// them back; the end of its process only stops them (systemd.unit(5), `BindsTo=`).
-    fn is_bound_to(&mut self) -> bool {
-        let body = (UNIT, "BoundBy");
-        let bound: Result<OwnedVariant, Trouble> =
-            self.bus.call(&self.object, PROPERTIES, "Get", &body);
-        bound
-            .ok()
-            .and_then(|value| Vec::<String>::try_from(value).ok())
-            .is_some_and(|units| !units.is_empty())
-    }
-
-    /// Whether we may restart the unit, found out without restarting it: a drain that is followed by
-    /// a denial would leave the runtime dead.
-    ///
-    /// `triggering` is a mode for stop jobs only; systemd checks who asks, then whether the unit allows
-    /// it, then refuses that mode for any other job. Nothing is queued (systemd 246 and later).
-    fn may_restart(&mut self) -> Result<Result<(), (String, String)>, Halt> {
-        let body = (self.order.unit.as_str(), "triggering");
-        let probe: Result<OwnedObjectPath, Trouble> = self.bus.manage("TryRestartUnit", &body);
-        let (name, message) = match probe {
-            Ok(path) => {
-                // Not refused by some future systemd: then it is our restart, and it is watched as one.
-                self.own(path.as_str());
-                return Ok(Ok(()));
-            }
-            Err(Trouble::Refused { name, message }) => (bus::short(&name).to_owned(), message),
-            Err(trouble) => return Err(trouble.into()),
-        };
-        if name != "InvalidArgs" {
-            return Ok(Err((name, message)));
-        }
-        // Older managers do not know the mode and say so before they check who asks.
-        let unchecked = !message.contains("triggering is only valid");
-        let trusted = match self.order.manager {
-            Manager::System => rustix::process::geteuid().is_root(),
-            Manager::User(_) => true,
-        };
-        if unchecked && !trusted {
-            let message = "whether a restart is allowed cannot be found out beforehand";
-            return Ok(Err(("unproven".into(), message.into())));
-        }
-        Ok(Ok(()))
-    }
-
-    fn drain(&mut self) -> Result<(), Halt> {
-        let (Some(drain), Some(life)) = (&self.order.row.drain, &self.life) else {
-            return Ok(());
-        };
-        let began = Instant::now();
-        if let Err(error) = life.signal(drain.signal) {
-            self.seen.notes.push(format!("not drained: {error}"));
-            return Ok(());
-        }
-        let mut drained = Drained {
-            signal: drain.signal,
-            exited: false,
-            waited_ms: 0,
-        };
-        self.seen.drain = Some(drained.clone());
-        drained.exited = self.await_end(drain.limit, "drain")?;
-        drained.waited_ms = millis(began.elapsed());
-        self.seen.drain = Some(drained);
-        Ok(())
-    }
-
-    /// Waits until the old process ended.
-    fn await_end(&mut self, limit: Duration, phase: &str) -> Result<bool, Halt> {
-        let until = self.clock.until(limit);
-        loop {
-            let Some(life) = &self.life else {
-                return Ok(true);
-            };
-            match life.is_over() {
-                Ok(true) => return Ok(true),
-                Ok(false) if left(until).is_zero() => return Ok(false),
-                Ok(false) => {}
-                Err(error) => {
-                    self.seen.notes.push(format!("cannot watch it: {error}"));
-                    return Ok(false);
-                }
-            }
-            if self.clock.is_due() {
-                let agents = self.old_report().and_then(|report| report.active_agents);
-                self.clock.tell(phase, agents)?;
-            }
-            // The manager tells of the end of its main processes, so this wakes for it; it also tells
-            // of an operator's stop, whose type can be asked only while it lasts.
-            self.bus.wait(LOOK.min(left(until)))?;
-            self.collect()?;
-        }
-    }
-
-    fn old_report(&self) -> Option<SelfReport> {
-        let incarnation = self.order.expected.incarnation.as_ref()?;
-        scene::reports(self.order)
-            .into_iter()
-            .find(|report| scene::names(report, incarnation))
-    }
-
-    /// After the old life ended by itself: waits until somebody's restart took over or nobody's will.
-    /// True if there is nothing left for us to do.
-    fn after_drain(&mut self) -> Result<bool, Halt> {
-        if self.seen.drain.as_ref().is_none_or(|drain| !drain.exited) {
-            self.read_quiet()?;
-            return self.adopt();
-        }
-        let noticed = self.clock.until(NOTICE);
-        let stopped = self.clock.until(self.budget());
-        loop {
-            self.read_quiet()?;
-            if self.last.job_id != 0 {
-                return self.adopt();
-            }
-            if self.has_new_life() {
-                return Ok(self.came_back());
-            }
-            let pid = self
-                .order
-                .expected
-                .incarnation
-                .as_ref()
-                .map(|life| life.pid);
-            let unnoticed = self.last.is_up() && Some(self.last.main_pid) == pid;
-            let until = match self.last.active_state.as_str() {
-                // Its own helper restarts it; a second restart would end a new life of a moment.
-                _ if !self.helpers.is_empty() => stopped,
-                "deactivating" => stopped,
-                _ if unnoticed => noticed,
-                _ => return Ok(false),
-            };
-            if left(until).is_zero() {
-                return Ok(false);
-            }
-            self.clock.tell("drained", None)?;
-            self.bus.wait(BACKSTOP.min(left(until)))?;
-        }
     }
 
     fn has_new_life(&self) -> bool {
@@ -541,9 +389,11 @@ impl Acting<'_> {
                 self.seen.job_result = self.result_of(&job);
                 Ok(())
             }
-            Err(Trouble::Refused { name, .. }) if watch::is_away(&name) && !self.asked_again => {
-                // Whether it took the job before it executed itself anew shows once it answers.
+            Err(trouble) if trouble.is_away() && !self.asked_again => {
+                // Whether it took the job before it went away shows once it answers.
                 self.asked_again = true;
+                let until = self.clock.until(bus::AWAY);
+                self.bus.come_back(&trouble, until)?;
                 if self.is_taken_over()? {
                     Ok(())
                 } else {
@@ -595,7 +445,7 @@ impl Acting<'_> {
     }
 
     fn is_gone(&mut self, id: u32) -> Result<bool, Halt> {
-        let found: Result<OwnedObjectPath, Trouble> = self.bus.manage("GetJob", &id);
+        let found: Result<OwnedObjectPath, Trouble> = self.bus.query_manager("GetJob", &id);
         // The signal may have come just before this answer.
         self.collect()?;
         match found {

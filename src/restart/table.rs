@@ -6,14 +6,14 @@
 //! same file or of a site hides – naming file and line. It acts on nothing: executors take a [`Mechanism`].
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::rows::{self, one_or_many};
+pub use super::fields::Fields;
+pub use super::matching::{Match, Owner, Subject};
+use super::rows;
 use crate::error::Result;
-use crate::fleet::{Manager, Runtime, Supervisor};
 
 /// The rows that are part of the program.
 pub const BUILTIN: &str = include_str!("mechanisms.toml");
@@ -62,7 +62,7 @@ pub enum Action {
     Command,
     /// The drain's signal to the runtime; who keeps it running starts the next.
     Signal,
-    /// SIGTERM, or the drain's signal, to the runtime; who keeps it running starts the next.
+    /// SIGTERM, or the drain's signal, to the runtime, which nobody keeps; we start the next as it was started.
     Respawn,
     /// Nothing: a living owner will do it by itself.
     Defer,
@@ -99,76 +99,6 @@ pub enum SignalName {
     Usr2,
 }
 
-/// Conditions that must all hold; an empty one holds for everything.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Match {
-    /// Who keeps it running.
-    #[serde(deserialize_with = "one_or_many")]
-    pub manager: Vec<Owner>,
-    /// Names of units; `*` and `?` as in a shell.
-    #[serde(deserialize_with = "one_or_many")]
-    pub unit: Vec<String>,
-    /// Labels of launchd jobs.
-    #[serde(deserialize_with = "one_or_many")]
-    pub label: Vec<String>,
-    /// Paths of control groups.
-    #[serde(deserialize_with = "one_or_many")]
-    pub cgroup: Vec<String>,
-    /// Names of parent programs.
-    #[serde(deserialize_with = "one_or_many")]
-    pub parent: Vec<String>,
-    /// Kinds of runtimes.
-    #[serde(deserialize_with = "one_or_many")]
-    pub kind: Vec<String>,
-    /// Types of services (`simple`, `oneshot`, …).
-    #[serde(rename = "type", deserialize_with = "one_or_many")]
-    pub service_type: Vec<String>,
-}
-
-/// Who keeps a runtime running, as a word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Owner {
-    /// The system's systemd.
-    System,
-    /// A user's systemd.
-    User,
-    /// launchd.
-    Launchd,
-    /// s6.
-    S6,
-    /// The application's desktop program.
-    Desktop,
-    /// Another program that respawns it.
-    External,
-    /// A person's session.
-    Scope,
-    /// Nobody.
-    Nobody,
-    /// It is not known; a row must ask for it by this word.
-    Unknown,
-}
-
-/// What the table is asked about.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Subject<'a> {
-    /// Who keeps it running.
-    pub owner: Owner,
-    /// Its unit's name, or empty.
-    pub unit: &'a str,
-    /// Its launchd label, or empty.
-    pub label: &'a str,
-    /// Its control group's path, or empty.
-    pub cgroup: &'a str,
-    /// The name of the program that started it, or empty.
-    pub parent: &'a str,
-    /// Its kind.
-    pub kind: &'a str,
-    /// Its service's type, or empty.
-    pub service_type: &'a str,
-}
-
 /// The row for a subject, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chosen<'a> {
@@ -185,11 +115,6 @@ pub struct Chosen<'a> {
 pub struct Table {
     rows: Vec<Mechanism>,
 }
-
-/// What braces stand for in instructions and arguments.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fields(BTreeMap<String, String>);
-
 impl Table {
     /// Reads a table: a site's files in the given order, then the built-in rows.
     ///
@@ -268,293 +193,6 @@ impl Mechanism {
                 | Action::Signal
                 | Action::Respawn
         )
-    }
-}
-
-impl Match {
-    /// The first condition that does not hold.
-    fn miss(&self, subject: &Subject<'_>) -> Option<String> {
-        let owned = self.manager.is_empty() || self.manager.contains(&subject.owner);
-        if !owned || (self.manager.is_empty() && subject.owner == Owner::Unknown) {
-            return Some(format!("manager is {}", subject.owner));
-        }
-        self.globs()
-            .into_iter()
-            .zip(subject.values())
-            .find(|((_, globs), value)| {
-                !globs.is_empty() && !globs.iter().any(|pattern| glob(pattern, value))
-            })
-            .map(|((name, _), value)| match value {
-                "" => format!("it has no {name}"),
-                value => format!("{name} is {value}"),
-            })
-    }
-
-    fn globs(&self) -> [(&'static str, &[String]); 6] {
-        [
-            ("unit", &self.unit),
-            ("label", &self.label),
-            ("cgroup", &self.cgroup),
-            ("parent", &self.parent),
-            ("kind", &self.kind),
-            ("type", &self.service_type),
-        ]
-    }
-
-    /// Whether everything that `other` describes is described by this, too.
-    pub(super) fn covers(&self, other: &Self) -> bool {
-        let owners = self.manager.is_empty() && !other.manager.contains(&Owner::Unknown)
-            || (!other.manager.is_empty()
-                && other
-                    .manager
-                    .iter()
-                    .all(|owner| self.manager.contains(owner)));
-        let globs = self.globs().into_iter().zip(other.globs());
-        owners
-            && globs.into_iter().all(|((_, ours), (_, theirs))| {
-                ours.is_empty()
-                    || (!theirs.is_empty()
-                        && theirs
-                            .iter()
-                            .all(|their| ours.iter().any(|our| glob_covers(our, their))))
-            })
-    }
-}
-
-impl fmt::Display for Match {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut parts = Vec::new();
-        if !self.manager.is_empty() {
-            let owners: Vec<String> = self.manager.iter().map(ToString::to_string).collect();
-            parts.push(format!("manager {}", owners.join("|")));
-        }
-        for (name, globs) in self.globs() {
-            if !globs.is_empty() {
-                parts.push(format!("{name} {}", globs.join("|")));
-            }
-        }
-        if parts.is_empty() {
-            return f.write_str("anything");
-        }
-        f.write_str(&parts.join(", "))
-    }
-}
-
-impl fmt::Display for Owner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::System => "system",
-            Self::User => "user",
-            Self::Launchd => "launchd",
-            Self::S6 => "s6",
-            Self::Desktop => "desktop",
-            Self::External => "external",
-            Self::Scope => "scope",
-            Self::Nobody => "nobody",
-            Self::Unknown => "unknown",
-        })
-    }
-}
-
-impl<'a> Subject<'a> {
-    /// The subject that a runtime is.
-    #[must_use]
-    pub fn of(runtime: &'a Runtime) -> Self {
-        let mut subject = Self {
-            owner: Owner::Unknown,
-            unit: "",
-            label: "",
-            cgroup: runtime
-                .process
-                .as_ref()
-                .map_or("", |process| process.cgroup.as_str()),
-            parent: "",
-            kind: &runtime.kind,
-            service_type: runtime
-                .unit
-                .as_ref()
-                .map_or("", |unit| unit.service_type.as_str()),
-        };
-        match &runtime.supervisor {
-            Supervisor::Systemd { scope, unit } => {
-                subject.owner = match scope {
-                    Manager::System => Owner::System,
-                    Manager::User(_) => Owner::User,
-                };
-                subject.unit = unit;
-            }
-            Supervisor::Scope { unit } => {
-                subject.owner = Owner::Scope;
-                subject.unit = unit;
-            }
-            Supervisor::Launchd { label, .. } => {
-                subject.owner = Owner::Launchd;
-                subject.label = label;
-            }
-            Supervisor::S6 { .. } => subject.owner = Owner::S6,
-            Supervisor::Desktop { parent } => {
-                subject.owner = Owner::Desktop;
-                subject.parent = parent;
-            }
-            Supervisor::External { program, .. } => {
-                subject.owner = Owner::External;
-                subject.parent = program;
-            }
-            Supervisor::Nobody => subject.owner = Owner::Nobody,
-            Supervisor::Unknown { .. } => {}
-        }
-        subject
-    }
-
-    const fn values(&self) -> [&'a str; 6] {
-        [
-            self.unit,
-            self.label,
-            self.cgroup,
-            self.parent,
-            self.kind,
-            self.service_type,
-        ]
-    }
-}
-
-impl Fields {
-    /// What is known of a runtime; `user` is its owner's login name.
-    #[must_use]
-    pub fn of(runtime: &Runtime, user: &str, profile: &str, home: &str) -> Self {
-        let mut fields = Self::default();
-        fields.set("kind", &runtime.kind);
-        fields.set("user", user);
-        fields.set("uid", &runtime.uid.to_string());
-        fields.set("profile", profile);
-        fields.set("home", home);
-        if let Some(process) = &runtime.process {
-            fields.set("pid", &process.incarnation.pid.to_string());
-            fields.set("container", container(&process.cgroup).unwrap_or_default());
-        }
-        match &runtime.supervisor {
-            Supervisor::Systemd { scope, unit } => {
-                fields.set("unit", unit);
-                fields.set(
-                    "systemctl",
-                    match scope {
-                        Manager::System => "systemctl",
-                        Manager::User(_) => "systemctl --user",
-                    },
-                );
-            }
-            Supervisor::Scope { unit } => fields.set("unit", unit),
-            Supervisor::Launchd { domain, label } => {
-                fields.set("domain", domain);
-                fields.set("label", label);
-            }
-            Supervisor::S6 { slot } => fields.set("slot", &slot.to_string_lossy()),
-            Supervisor::Desktop { parent } => fields.set("program", parent),
-            Supervisor::External { program, .. } => fields.set("program", program),
-            Supervisor::Nobody | Supervisor::Unknown { .. } => {}
-        }
-        fields
-    }
-
-    /// Sets one field; an empty value leaves it unknown.
-    pub fn set(&mut self, name: &str, value: &str) {
-        if !value.is_empty() {
-            self.0.insert(name.to_owned(), value.to_owned());
-        }
-    }
-
-    /// Replaces every `{field}` of `text`.
-    #[must_use]
-    pub fn fill(&self, text: &str) -> String {
-        let mut out = String::with_capacity(text.len());
-        for piece in pieces(text) {
-            match piece {
-                Piece::Text(text) => out.push_str(text),
-                Piece::Field(name) => {
-                    out.push_str(self.0.get(name).map_or("UNKNOWN", String::as_str));
-                }
-            }
-        }
-        out
-    }
-
-    /// Like [`Fields::fill`]; `None` where a field is not known: a command must not guess.
-    #[must_use]
-    pub fn fill_exactly(&self, text: &str) -> Option<String> {
-        let known = |piece: &Piece<'_>| match piece {
-            Piece::Text(_) => true,
-            Piece::Field(name) => self.0.contains_key(*name),
-        };
-        pieces(text).iter().all(known).then(|| self.fill(text))
-    }
-}
-
-/// The id of the container that a control group is of: 64 hexadecimal digits, whoever made it.
-fn container(cgroup: &str) -> Option<&str> {
-    let mut words = cgroup.split(|c: char| !c.is_ascii_alphanumeric());
-    words.rfind(|word| word.len() == 64 && word.bytes().all(|byte| byte.is_ascii_hexdigit()))
-}
-
-pub(super) enum Piece<'a> {
-    Text(&'a str),
-    Field(&'a str),
-}
-
-pub(super) fn pieces(text: &str) -> Vec<Piece<'_>> {
-    let mut pieces = Vec::new();
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once('{') {
-        let Some((name, tail)) = after.split_once('}') else {
-            break;
-        };
-        pieces.extend([Piece::Text(before), Piece::Field(name)]);
-        rest = tail;
-    }
-    pieces.push(Piece::Text(rest));
-    pieces
-}
-
-/// Whether a pattern with `*` (any text) and `?` (any character) matches all of `text`.
-fn glob(pattern: &str, text: &str) -> bool {
-    let pattern: Vec<char> = pattern.chars().collect();
-    let text: Vec<char> = text.chars().collect();
-    // The last star takes one character more whenever what follows it does not fit.
-    let (mut p, mut t) = (0, 0);
-    let mut star: Option<(usize, usize)> = None;
-    while t < text.len() {
-        match pattern.get(p) {
-            Some('*') => {
-                star = Some((p, t));
-                p += 1;
-            }
-            Some(c) if *c == '?' || *c == text[t] => {
-                p += 1;
-                t += 1;
-            }
-            _ => match star {
-                Some((at, taken)) => {
-                    star = Some((at, taken + 1));
-                    p = at + 1;
-                    t = taken + 1;
-                }
-                None => return false,
-            },
-        }
-    }
-    pattern[p..].iter().all(|c| *c == '*')
-}
-
-/// Whether everything that `other` matches is matched by `pattern`. May answer no where yes is true.
-fn glob_covers(pattern: &str, other: &str) -> bool {
-    if pattern == other || pattern == "*" {
-        return true;
-    }
-    if !other.contains(['*', '?']) {
-        return glob(pattern, other);
-    }
-    match pattern.strip_suffix('*') {
-        Some(prefix) if !prefix.contains(['*', '?']) => other.starts_with(prefix),
-        _ => false,
     }
 }
 
@@ -738,42 +376,5 @@ mod tests {
             let error = site(text).expect_err(text).to_string();
             assert!(error.starts_with(expected), "{error}\nexpected {expected}");
         }
-    }
-
-    #[test]
-    fn globs_match_whole_names() {
-        for (pattern, text, expected) in [
-            ("a*", "a", true),
-            ("a*c", "abbc", true),
-            ("a*b*c", "aXbYbZc", true),
-            ("?", "", false),
-            ("a", "ab", false),
-            ("*", "", true),
-            ("ssh@*.service", "ssh@1.service", true),
-        ] {
-            assert_eq!(glob(pattern, text), expected, "{pattern} {text}");
-        }
-    }
-
-    #[test]
-    fn a_command_never_guesses_a_field() {
-        let mut fields = Fields::default();
-        fields.set("unit", "a.service");
-        assert_eq!(fields.fill("x {unit} {pid}"), "x a.service UNKNOWN");
-        assert_eq!(fields.fill_exactly("{unit}").as_deref(), Some("a.service"));
-        assert_eq!(fields.fill_exactly("{unit} {pid}"), None);
-    }
-
-    #[test]
-    fn a_container_is_known_by_the_id_in_its_control_group() {
-        let id = "0123456789abcdef".repeat(4);
-        for cgroup in [
-            format!("/system.slice/docker-{id}.scope"),
-            format!("/docker/{id}"),
-            format!("/machine.slice/libpod-{id}.scope/container"),
-        ] {
-            assert_eq!(container(&cgroup), Some(id.as_str()), "{cgroup}");
-        }
-        assert_eq!(container("/system.slice/agent.service"), None);
     }
 }

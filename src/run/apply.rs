@@ -18,6 +18,7 @@ use super::look::{Look, is_blind, is_withheld, look_until_settled};
 use super::restarts::{self, Interruption};
 use super::{Session, closing, debts, hook, migrate, notify, opening};
 use crate::cli::Trigger;
+use crate::digest::sha256;
 use crate::error::{Error, Kind, Result};
 use crate::migrate::HomeOutcome;
 use crate::plan::decide::{Decision, RuntimeOutcome};
@@ -25,7 +26,7 @@ use crate::plan::{Owed, PlannedRuntime, blocks};
 use crate::receipt::text::{Style, render};
 use crate::receipt::{Receipt, VerdictOutcome};
 use crate::restart::escape;
-use crate::state::{Lock, receipts};
+use crate::state::Lock;
 use crate::verify::reconcile::Outcome;
 use crate::world;
 use crate::world::fail_point;
@@ -144,7 +145,7 @@ impl Run<'_> {
         receipt.parent = self.session.state.latest_digest()?;
         receipt.tool.sha256 = std::fs::read("/proc/self/exe")
             .ok()
-            .map(|bytes| receipts::digest(&bytes));
+            .map(|bytes| sha256(&bytes));
         Ok(())
     }
 

@@ -7,7 +7,8 @@ use crate::fleet::again::LookAgain;
 use crate::fleet::survey::Survey;
 use crate::helper::{self, Invocation, Task};
 use crate::migrate::home::{Commit, Evaluate, Fetch, Restore};
-use crate::restart::{ReloadManager, Restart};
+use crate::restart::respawn::starter;
+use crate::restart::{ReloadManager, Respawn, Restart};
 use crate::state::lock::HoldHomes;
 use crate::world::World;
 
@@ -21,6 +22,10 @@ pub fn main(args: &[std::ffi::OsString]) -> ExitCode {
 }
 
 fn serve(args: &[std::ffi::OsString]) -> Result<()> {
+    // A helper of its owner started it, or the owner's own run: it has no ids to give up.
+    if args.iter().eq([starter::VERB]) {
+        return starter::main();
+    }
     let invocation = Invocation::parse(args)?;
     // Before anything is read that somebody else could have written.
     helper::become_account(&invocation)?;
@@ -31,6 +36,7 @@ fn serve(args: &[std::ffi::OsString]) -> Result<()> {
         Fetch::VERB => helper::serve::<Fetch>(&world),
         Commit::VERB => helper::serve::<Commit>(&world),
         Restore::VERB => helper::serve::<Restore>(&world),
+        Respawn::VERB => helper::serve::<Respawn>(&world),
         Restart::VERB => helper::serve::<Restart>(&world),
         LookAgain::VERB => helper::serve::<LookAgain>(&world),
         ReloadManager::VERB => helper::serve::<ReloadManager>(&world),

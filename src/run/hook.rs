@@ -24,9 +24,9 @@ use super::Session;
 use crate::cli::{Cli, Command as Subcommand, Trigger};
 use crate::error::{Error, Kind};
 use crate::fleet::units::bus::{Bus, MANAGER, MANAGER_PATH, Reach};
-use crate::fleet::{Inventory, Manager, Supervisor};
+use crate::fleet::{Manager, Supervisor};
+use crate::plan::Plan;
 use crate::plan::decide::{Decision, RuntimeOutcome, Step};
-use crate::plan::{Plan, Target};
 use crate::receipt::Receipt;
 use crate::ui::{Format, Ui};
 use crate::world::World;
@@ -38,16 +38,13 @@ pub const LIMIT: Duration = Duration::from_secs(30);
 const POLICY: &str = "/usr/sbin/policy-rc.d";
 
 /// What is asked looks at a few files; an answer that takes longer hangs.
-const ASK_LIMIT: Duration = Duration::from_secs(3);
+pub(super) const ASK_LIMIT: Duration = Duration::from_secs(3);
 
 /// Programs that start a person's lines at a time, as the kernel names them.
 const CRONS: &[&str] = &["cron", "crond", "fcron", "anacron", "dcron", "bcron-exec"];
 
 /// How far up a chain of parents is looked: cron, its child, a shell, a wrapper or two.
 const GENERATIONS: usize = 12;
-
-/// Says what dpkg knows of packages; it reads without dpkg's lock, also while dpkg works.
-const DPKG_QUERY: &str = "/usr/bin/dpkg-query";
 
 /// What started this run: what the command line says, else cron if it did, else a person.
 #[must_use]
@@ -242,7 +239,11 @@ fn refusal(unit: &str, limit: Duration) -> Option<String> {
 }
 
 /// Runs a program to its end: its exit status and what it printed; one that does not end is ended.
-fn ask(program: &str, args: &[&str], limit: Duration) -> Result<(Option<i32>, String), String> {
+pub(super) fn ask(
+    program: &str,
+    args: &[&str],
+    limit: Duration,
+) -> Result<(Option<i32>, String), String> {
     let mut child = Command::new(program)
         .args(args)
         .env_clear()
@@ -295,74 +296,6 @@ fn ended(mut child: Child, limit: Duration) -> Option<Option<i32>> {
     let _ = child.kill();
     let _ = child.wait();
     None
-}
-
-/// Withholds the homes of installs whose own package is half-installed: their code is a mix of two
-/// releases. Returns each such install with the reason. Locks of dpkg, and packages that are only
-/// unconfigured, mean nothing: in a hook they are always there.
-pub fn withhold_half_installed(
-    session: &Session,
-    inventory: &mut Inventory,
-    targets: &BTreeMap<String, Target>,
-) -> BTreeMap<String, String> {
-    if session.trigger != Trigger::Package || !Path::new(DPKG_QUERY).exists() {
-        return BTreeMap::new();
-    }
-    let files = half_installed(ASK_LIMIT);
-    let broken: BTreeMap<String, String> = inventory
-        .installs
-        .iter()
-        .filter_map(|install| {
-            let path = install.path.to_str()?;
-            let (package, _) = files
-                .iter()
-                .find(|(_, list)| list.lines().any(|line| line == path))?;
-            Some((
-                install.id.clone(),
-                format!("package {package} is half-installed"),
-            ))
-        })
-        .collect();
-    for home in &mut inventory.homes {
-        let install = targets
-            .get(&home.id)
-            .and_then(|target| target.install.as_ref());
-        if let Some(why) = install.and_then(|install| broken.get(install)) {
-            home.updater.get_or_insert_with(|| why.clone());
-        }
-    }
-    broken
-}
-
-/// Leaves the runtimes of such installs alone.
-pub fn leave_half_installed(broken: &BTreeMap<String, String>, plan: &mut Plan) {
-    for planned in &mut plan.runtimes {
-        let why = planned
-            .runtime
-            .install
-            .as_ref()
-            .and_then(|install| broken.get(install));
-        if let (Some(why), Some(_)) = (why, &planned.runtime.process) {
-            let decision = Decision::new(RuntimeOutcome::Unaccounted, format!("aborted: {why}"));
-            planned.step = Step::Settled(
-                decision
-                    .with_remedy("finish the installation (dpkg --audit), then run update again"),
-            );
-        }
-    }
-}
-
-/// The half-installed packages and their files, one a line.
-fn half_installed(limit: Duration) -> Vec<(String, String)> {
-    let query = |args: &[&str]| {
-        ask(DPKG_QUERY, args, limit).map_or_else(|_| String::new(), |(_, text)| text)
-    };
-    let states = query(&["-W", "-f", "${db:Status-Status} ${binary:Package}\\n"]);
-    states
-        .lines()
-        .filter_map(|line| line.strip_prefix("half-installed "))
-        .map(|package| (package.to_owned(), query(&["-L", package])))
-        .collect()
 }
 
 /// How the time of a run is shared out.

@@ -3,6 +3,9 @@
 //! Before the first change a failure here ends the run. After it the fleet goes first: the run goes on, and
 //! its receipt says that the audit chain is not whole, so that it is not clean.
 
+mod events;
+mod work;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -13,11 +16,10 @@ use super::look::Look;
 use crate::error::{Error, Kind, Result};
 use crate::fleet::{Collector, Home};
 use crate::migrate::HomeOutcome;
-use crate::plan::decide::Step;
-use crate::receipt::{HomeRow, Receipt, RuntimeRow, rows};
+use crate::receipt::{Receipt, RuntimeRow, rows};
 use crate::state::audit::{self, Event, HOST, Head, KEPT, millis};
 use crate::state::cells::{self, Cell, CellState};
-use crate::state::jobs::{self, JobState, Origin, Work};
+use crate::state::jobs::{self, JobState, Origin};
 use crate::state::requests::{Admission, Request};
 use crate::state::scope::Scope;
 use crate::state::{Lock, Store, receipts, snapshots};
@@ -409,194 +411,6 @@ impl<'a> Journal<'a> {
         jobs.into_iter()
             .map(|(id, attempt)| (id, attempt, state))
             .collect()
-    }
-
-    /// The jobs of the plan.
-    fn work(&self, look: &Look, receipt: &Receipt) -> Vec<Work> {
-        let work = |stage: &str, subject: &str, home: Option<&String>| Work {
-            event: self.run.clone(),
-            stage: stage.into(),
-            subject: subject.to_owned(),
-            scope: home
-                .and_then(|home| self.scopes.get(home).cloned())
-                .unwrap_or_else(|| Scope::Tenant(HOST.into())),
-        };
-        let homes = receipt
-            .homes
-            .iter()
-            .filter(|row| !row.done)
-            .map(|row| work(MIGRATE, &row.id, Some(&row.id)));
-        let acts = look
-            .plan
-            .runtimes
-            .iter()
-            .zip(&receipt.runtimes)
-            .filter(|(planned, _)| matches!(planned.step, Step::Act(_)))
-            .map(|(_, row)| work(RESTART, &row.id, row.homes.first()));
-        homes.chain(acts).collect()
-    }
-
-    /// What earlier runs left open and the live fleet shows to be done, or to be nobody's any more.
-    fn settled(&self, look: &Look, receipt: &Receipt) -> Vec<(i64, i64, JobState)> {
-        let open: BTreeSet<(String, String)> = self
-            .work(look, receipt)
-            .into_iter()
-            .map(|work| (work.stage, work.subject))
-            .collect();
-        let sees_all = self.session.only_homes.is_empty()
-            && self.session.only_profiles.is_empty()
-            && self.session.everybody;
-        let jobs = self.store.open_jobs().unwrap_or_default();
-        jobs.into_iter()
-            .filter(|job| job.state == JobState::Queued)
-            .filter(|job| !open.contains(&(job.stage.clone(), job.subject.clone())))
-            .filter_map(|job| {
-                let is_clean = match job.stage.as_str() {
-                    MIGRATE => receipt
-                        .homes
-                        .iter()
-                        .find(|row| row.id == job.subject)
-                        .map(|row| row.outcome.is_clean()),
-                    RESTART => receipt
-                        .runtimes
-                        .iter()
-                        .find(|row| row.id == job.subject)
-                        .map(|row| row.outcome.is_clean()),
-                    _ => return None,
-                };
-                match is_clean {
-                    Some(true) => Some((job.id, job.attempt, JobState::Completed)),
-                    Some(false) => Some((job.id, job.attempt, JobState::Failed)),
-                    None if sees_all => Some((job.id, job.attempt, JobState::Cancelled)),
-                    None => None,
-                }
-            })
-            .collect()
-    }
-
-    /// The tenants whose cells this run works on.
-    fn touched(&self, look: &Look, receipt: &Receipt) -> BTreeSet<String> {
-        self.work(look, receipt)
-            .iter()
-            .map(|work| work.scope.tenant_id().to_owned())
-            .collect()
-    }
-
-    /// Where the cells go at the end: those that a run works on, by what it proved of their homes and runtimes.
-    fn moves(&self, receipt: &Receipt) -> BTreeMap<String, (Vec<CellState>, Option<String>)> {
-        let is_in = |home: &str, cell: &Cell| {
-            self.scopes
-                .get(home)
-                .is_some_and(|scope| scope.tenant_id() == cell.tenant_id)
-        };
-        let is_at_work = |cell: &&Cell| {
-            matches!(
-                cell.state,
-                CellState::Starting | CellState::Upgrading | CellState::Rollback
-            )
-        };
-        let mut moves = BTreeMap::new();
-        for cell in self.cells.iter().filter(is_at_work) {
-            let homes: Vec<&HomeRow> = receipt
-                .homes
-                .iter()
-                .filter(|row| is_in(&row.id, cell))
-                .collect();
-            if homes.is_empty() {
-                continue;
-            }
-            let well = homes
-                .iter()
-                .all(|row| row.done && (row.outcome.is_clean() || row.accepted.is_some()))
-                && receipt
-                    .runtimes
-                    .iter()
-                    .filter(|row| row.homes.iter().any(|home| is_in(home, cell)))
-                    .all(|row| row.outcome.is_clean() || row.accepted.is_some());
-            let rolled_back = cell.state == CellState::Upgrading
-                && homes
-                    .iter()
-                    .any(|row| row.reason == super::rollback::PUT_BACK);
-            let end = if well {
-                CellState::Healthy
-            } else {
-                CellState::Failed
-            };
-            let path = if rolled_back {
-                vec![CellState::Rollback, end]
-            } else {
-                vec![end]
-            };
-            let digest = homes
-                .iter()
-                .find(|row| row.path == cell.root)
-                .and_then(|row| row.files.last())
-                .map(|file| file.sha256_after.clone());
-            moves.insert(cell.tenant_id.clone(), (path, digest));
-        }
-        moves
-    }
-
-    fn event(&self, tenant: &str, kind: &str, payload: Value) -> Event {
-        Event {
-            run: self.run.clone(),
-            tenant: tenant.to_owned(),
-            kind: kind.to_owned(),
-            payload,
-        }
-    }
-
-    fn home(&self, row: &HomeRow, kind: &str) -> Event {
-        let files: Vec<Value> = row
-            .files
-            .iter()
-            .map(|file| {
-                json!({"after": file.sha256_after, "before": file.sha256_before, "path": file.path})
-            })
-            .collect();
-        let tenant = self.scopes.get(&row.id).map_or(HOST, Scope::tenant_id);
-        self.event(
-            tenant,
-            kind,
-            json!({
-                "done": row.done,
-                "files": files,
-                "from": row.from,
-                "home": row.id,
-                "outcome": row.outcome,
-                "reason": row.reason,
-                "to": row.to,
-            }),
-        )
-    }
-
-    fn runtime(&self, row: &RuntimeRow, kind: &str) -> Event {
-        let life = |life: Option<&crate::receipt::Life>| {
-            life.map(|life| {
-                let incarnation = &life.incarnation;
-                format!(
-                    "{}:{}:{}",
-                    incarnation.boot_id, incarnation.pid, incarnation.start_ticks
-                )
-            })
-        };
-        let tenant = row
-            .homes
-            .first()
-            .and_then(|home| self.scopes.get(home))
-            .map_or(HOST, Scope::tenant_id);
-        self.event(
-            tenant,
-            kind,
-            json!({
-                "action": row.action,
-                "after": life(row.after.as_ref()),
-                "before": life(row.before.as_ref()),
-                "outcome": row.outcome,
-                "reason": row.reason,
-                "runtime": row.id,
-            }),
-        )
     }
 }
 

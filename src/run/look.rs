@@ -1,13 +1,14 @@
 //! One look at the fleet: the inventory, what each home needs, and the plan. Shared by `plan`,
 //! `status` and the run itself, so that they cannot disagree.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use super::{Session, hook};
+use super::{Session, dpkg, hook};
 use crate::error::Result;
-use crate::fleet::{Collector, Home, Inventory, inventory};
+use crate::fleet::inventory::Scope;
+use crate::fleet::{Collector, CollectorOutcome, Home, Inventory, inventory};
 use crate::helper;
 use crate::migrate::home::{Evaluate, HomeTarget};
 use crate::migrate::{Evaluation, HomeOutcome};
@@ -19,6 +20,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// A runtime between two states is not waited for longer than this.
 const LONGEST_WAIT: Duration = Duration::from_secs(120);
+
+/// How much longer a source is given that did not answer when it had to prove something.
+const LONGER: u32 = 4;
 
 /// What was seen, and what follows.
 #[derive(Debug)]
@@ -34,9 +38,38 @@ pub struct Look {
 /// # Errors
 /// When the machine cannot be looked at at all.
 pub fn look(session: &Session, owed: &[Owed], waited: bool) -> Result<Look> {
-    let mut inventory = inventory::take(&session.world, &session.app, &session.scope())?;
+    look_within(session, owed, waited, &session.scope())
+}
+
+/// The look that proves what was done. A source that answered before and does not now, as on a machine that
+/// the restarts themselves keep busy, is asked once more and given longer: what was restarted is not in
+/// doubt because somebody was late.
+///
+/// # Errors
+/// As for [`look`].
+pub fn look_to_prove(session: &Session, owed: &[Owed], first: &Look) -> Result<Look> {
+    let second = look(session, owed, true)?;
+    let silent = |look: &Look| -> BTreeSet<String> {
+        let all = look.inventory.collectors.iter();
+        all.filter(|one| one.outcome == CollectorOutcome::Unverified)
+            .map(|one| one.name.clone())
+            .collect()
+    };
+    if silent(&second).is_subset(&silent(first)) || session.left().is_zero() {
+        return Ok(second);
+    }
+    session
+        .ui
+        .tell("asking once more: not every source answered in time");
+    let mut scope = session.scope();
+    scope.limit = (scope.limit * LONGER).min(session.left()).max(scope.limit);
+    look_within(session, owed, true, &scope)
+}
+
+fn look_within(session: &Session, owed: &[Owed], waited: bool, scope: &Scope) -> Result<Look> {
+    let mut inventory = inventory::take(&session.world, &session.app, scope)?;
     let targets = targets(&inventory, session.wishes.to);
-    let half_installed = hook::withhold_half_installed(session, &mut inventory, &targets);
+    let half_installed = dpkg::withhold_half_installed(session, &mut inventory, &targets);
     let (evaluations, failures) = evaluate(session, &inventory.homes, &targets);
     inventory.collectors.extend(failures);
     for target in targets.values() {
@@ -53,7 +86,7 @@ pub fn look(session: &Session, owed: &[Owed], waited: bool) -> Result<Look> {
         names: &session.names(),
         waited,
     });
-    hook::leave_half_installed(&half_installed, &mut plan);
+    dpkg::leave_half_installed(&half_installed, &mut plan);
     Ok(Look { inventory, plan })
 }
 
@@ -158,14 +191,16 @@ fn evaluate_as_owner(
     uid: u32,
     homes: Vec<HomeTarget>,
 ) -> Result<Vec<Evaluation>> {
+    // A minute is for a thousand homes; one user's hung helper must not hold the others for so long.
+    let count = u32::try_from(homes.len()).unwrap_or(u32::MAX);
+    let usual =
+        Duration::from_secs(20).saturating_add(Duration::from_millis(40) * count.min(1_000));
+    let limit = session.left().clamp(session.pace.least, usual);
     let task = Evaluate {
         app: session.app.clone(),
         site_steps: session.site_steps.clone(),
         homes,
     };
-    let limit = session
-        .left()
-        .clamp(session.pace.least, Duration::from_secs(60));
     helper::perform(
         &session.world,
         &owner(session, uid),

@@ -6,7 +6,7 @@ use super::Session;
 use crate::error::Result;
 use crate::restart::table::Subject;
 use crate::run::look::look;
-use crate::screen::visible;
+use crate::screen::{self, visible};
 
 /// Prints the table; with `explain`, for each runtime, or for those of `unit`, why its row was chosen.
 ///
@@ -17,7 +17,8 @@ pub fn run(session: &Session, explain: bool, unit: Option<&str>) -> Result<u8> {
         return explain_runtimes(session, unit);
     }
     let rows = session.table.rows();
-    let value = serde_json::to_value(rows).unwrap_or_default();
+    // The site's own rows may hold what a person or a command needs, and this output is pasted.
+    let value = screen::json("", &serde_json::to_value(rows).unwrap_or_default());
     session.ui.report(&value, || {
         let mut table = comfy_table::Table::new();
         table.load_style(comfy_table::presets::NOTHING);
@@ -29,7 +30,7 @@ pub fn run(session: &Session, explain: bool, unit: Option<&str>) -> Result<u8> {
                 row.id.clone(),
                 matches.join("\n"),
                 action.as_str().unwrap_or_default().to_owned(),
-                row.instruction.clone(),
+                visible(&screen::text(&row.instruction)).into_owned(),
             ]);
         }
         format!("{table}\n")
@@ -64,14 +65,15 @@ fn explain_runtimes(session: &Session, unit: Option<&str>) -> Result<u8> {
         for (id, why) in &chosen.rejected {
             let _ = writeln!(text, "    not {id}: {}", visible(why));
         }
-        let _ = writeln!(text, "    do: {}", visible(&planned.instruction));
+        let instruction = screen::text(&planned.instruction);
+        let _ = writeln!(text, "    do: {}", visible(&instruction));
         values.push(serde_json::json!({
             "runtime": planned.runtime.id,
             "kind": planned.runtime.kind,
             "row": row,
             "why": chosen.why,
             "rejected": chosen.rejected.iter().map(|(id, why)| serde_json::json!({"id": id, "why": why})).collect::<Vec<_>>(),
-            "instruction": planned.instruction,
+            "instruction": instruction,
         }));
     }
     session.ui.report(&values.into(), || text);

@@ -171,7 +171,7 @@ fn sample(text: &mut String, name: &str, labels: &[(&str, &str)], value: impl st
 }
 
 fn escaped(value: &str) -> String {
-    value
+    crate::screen::visible(value)
         .replace('\\', "\\\\")
         .replace('"', "\\\"")
         .replace('\n', "\\n")
@@ -205,7 +205,7 @@ mod tests {
     fn a_label_stays_one_label() {
         let mut text = String::new();
         sample(&mut text, "x", &[("a", "b\"} 1\nc\\")], 2);
-        assert_eq!(text, "fleet_update_x{a=\"b\\\"} 1\\nc\\\\\"} 2\n");
+        assert_eq!(text, "fleet_update_x{a=\"b\\\"} 1\\\\nc\\\\\"} 2\n");
     }
 
     #[test]

@@ -19,7 +19,8 @@ use crate::plan::PlannedHome;
 use crate::plan::decide::Step;
 use crate::receipt::{HomeRow, Receipt};
 use crate::screen;
-use crate::state::lock::HomeLocks;
+use crate::state::lock::{Asked, HomeLocks};
+use crate::state::scope::Scope;
 use crate::state::snapshots::{Copied, Pack};
 
 /// How long another run may hold a home before it is left to it.
@@ -27,6 +28,11 @@ const HOME_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Reading or writing all homes of one owner takes no longer than this.
 const OWNER_LIMIT: Duration = Duration::from_secs(300);
+
+/// What the helper of an owner may take before it reads or writes the first home, and for each home. One
+/// that its user stopped must not hold the others for as long as a thousand homes could take.
+const START_LIMIT: Duration = Duration::from_secs(30);
+const HOME_LIMIT: Duration = Duration::from_millis(500);
 
 /// Migrates every pending home, and holds the locks of all homes that the run touches until they are
 /// dropped.
@@ -56,6 +62,13 @@ pub fn run(run: &mut Run<'_>, look: &Look, receipt: &mut Receipt) -> Result<Vec<
     Ok(locks)
 }
 
+/// How long an owner's helper may work on that many homes.
+fn owner_limit(session: &Session, homes: usize) -> Duration {
+    let homes = u32::try_from(homes).unwrap_or(u32::MAX);
+    let all = START_LIMIT.saturating_add(HOME_LIMIT.saturating_mul(homes));
+    all.min(OWNER_LIMIT).min(session.left())
+}
+
 /// Locks, as their owners, the homes that will be written and those whose runtimes will be restarted.
 fn lock_homes(session: &Session, look: &Look, receipt: &mut Receipt) -> Vec<HomeLocks> {
     let served: BTreeSet<&str> = look
@@ -73,37 +86,38 @@ fn lock_homes(session: &Session, look: &Look, receipt: &mut Receipt) -> Vec<Home
             by_owner.entry(home.home.uid).or_default().push(home);
         }
     }
+    // All are asked before the first is waited for: one that hangs costs its own time, not everybody's.
+    let asked: Vec<_> = by_owner
+        .into_iter()
+        .map(|(uid, homes)| {
+            let paths = homes.iter().map(|home| home.home.path.clone()).collect();
+            let patience = HOME_PATIENCE.min(session.left());
+            let owner = owner(session, uid);
+            let asked = HomeLocks::ask(&session.world, &owner, paths, patience);
+            (homes, asked)
+        })
+        .collect();
     let mut locks = Vec::new();
-    for (uid, homes) in by_owner {
-        let paths = homes.iter().map(|home| home.home.path.clone()).collect();
-        let patience = HOME_PATIENCE.min(session.left());
-        match HomeLocks::take(&session.world, &owner(session, uid), paths, patience) {
-            Ok((lock, held)) => {
-                locks.push(lock);
-                for (home, refused) in homes.iter().filter_map(|home| {
-                    let held = held.iter().find(|held| held.home == home.home.path);
-                    let refused = held.map_or(Some("its lock was not taken".to_owned()), |held| {
+    for (homes, asked) in asked {
+        let answer = asked.and_then(Asked::answer);
+        let (lock, held) = match answer {
+            Ok((lock, held)) => (Some(lock), Ok(held)),
+            Err(error) => (None, Err(error.to_string())),
+        };
+        locks.extend(lock);
+        for home in homes {
+            let refused = match &held {
+                Err(error) => Some(error.clone()),
+                Ok(held) => held
+                    .iter()
+                    .find(|held| held.home == home.home.path)
+                    .map_or(Some("its lock was not taken".to_owned()), |held| {
                         held.refused.clone()
-                    });
-                    Some((home, refused?))
-                }) {
-                    end(
-                        receipt,
-                        &home.home.id,
-                        HomeOutcome::Conflict,
-                        &format!("locked: {refused}"),
-                    );
-                }
-            }
-            Err(error) => {
-                for home in homes {
-                    end(
-                        receipt,
-                        &home.home.id,
-                        HomeOutcome::Conflict,
-                        &format!("locked: {error}"),
-                    );
-                }
+                    }),
+            };
+            if let Some(refused) = refused {
+                let reason = format!("locked: {refused}");
+                end(receipt, &home.home.id, HomeOutcome::Conflict, &reason);
             }
         }
     }
@@ -129,80 +143,45 @@ fn pending_by_owner<'a>(look: &'a Look, receipt: &Receipt) -> BTreeMap<u32, Vec<
     by_owner
 }
 
-/// Copies what will be written over. A home of which not every file is in the verified pack is not written.
+/// What was copied so far, of all owners.
+struct Copies {
+    pack: Pack,
+    done: BTreeSet<String>,
+    problems: BTreeMap<String, String>,
+}
+
+/// Copies what will be written over, of all owners side by side. A home of which not every file is in the
+/// verified pack is not written.
 fn snapshot(
     session: &Session,
     journal: &Journal<'_>,
     pending: &BTreeMap<u32, Vec<&PlannedHome>>,
-    mut pack: Pack,
+    pack: Pack,
     receipt: &mut Receipt,
 ) {
-    let mut copied: BTreeSet<String> = BTreeSet::new();
-    let mut problems: BTreeMap<String, String> = BTreeMap::new();
-    for (uid, homes) in pending {
-        let expected: BTreeMap<&str, &PlannedHome> = homes
-            .iter()
-            .map(|home| (home.home.id.as_str(), *home))
-            .collect();
-        let task = Fetch {
-            homes: homes
+    let copies = Mutex::new(Copies {
+        pack,
+        done: BTreeSet::new(),
+        problems: BTreeMap::new(),
+    });
+    std::thread::scope(|threads| {
+        for (uid, homes) in pending {
+            let scopes: Vec<(&PlannedHome, Scope)> = homes
                 .iter()
-                .map(|home| {
-                    let files = home
-                        .evaluation
-                        .files
-                        .iter()
-                        .map(|file| file.path.clone())
-                        .collect();
-                    (
-                        home_target(session, &home.home, home.target.expected),
-                        files,
-                    )
-                })
-                .collect(),
-        };
-        let mut add = |fetched: Fetched| {
-            // What a helper answers is hostile: only what was asked for, and as it was planned, counts.
-            let Some(home) = expected.get(fetched.id.as_str()) else {
-                return Ok(());
-            };
-            if is_whole(home, &fetched) {
-                let scope = journal.scope(&home.home);
-                let from = home.evaluation.from.as_ref().map(ToString::to_string);
-                for planned in &home.evaluation.files {
-                    // One that is not there yet stands in the pack as that.
-                    let file = fetched.files.iter().find(|file| file.path == planned.path);
-                    pack.add(Copied {
-                        home: &fetched.id,
-                        scope: &scope,
-                        folder: &home.home.path,
-                        version: from.as_deref(),
-                        path: &planned.path,
-                        bytes: file.map(|file| file.bytes.as_slice()),
-                        sha256_after: &planned.sha256_after,
-                        mode: file.map_or(0, |file| file.mode),
-                        owner: file.map_or((0, 0), |file| (file.uid, file.gid)),
-                    })?;
-                }
-                copied.insert(fetched.id);
-            } else {
-                let problem = fetched
-                    .error
-                    .unwrap_or_else(|| "it changed before it could be copied".into());
-                problems.insert(fetched.id, problem);
-            }
-            Ok(())
-        };
-        let limit = OWNER_LIMIT.min(session.left());
-        let answer = helper::perform(&session.world, &owner(session, *uid), task, limit, &mut add);
-        if let Err(error) = answer {
-            for home in homes {
-                problems
-                    .entry(home.home.id.clone())
-                    .or_insert_with(|| error.to_string());
-            }
+                .map(|home| (*home, journal.scope(&home.home)))
+                .collect();
+            let copies = &copies;
+            threads.spawn(move || copy(session, *uid, &scopes, copies));
         }
-    }
+    });
+    let Ok(Copies {
+        pack,
+        done: copied,
+        problems,
+    }) = copies.into_inner()
+    else {
+        return;
+    };
     let durable = pack.finish();
     for row in receipt.homes.iter_mut().filter(|row| !row.done) {
         let problem = match &durable {
@@ -222,12 +201,73 @@ fn snapshot(
     }
 }
 
+/// Copies the homes of one owner.
+fn copy(session: &Session, uid: u32, homes: &[(&PlannedHome, Scope)], copies: &Mutex<Copies>) {
+    let task = Fetch {
+        homes: homes
+            .iter()
+            .map(|(home, _)| {
+                let files = home.evaluation.files.iter();
+                (
+                    home_target(session, &home.home, home.target.expected),
+                    files.map(|file| file.path.clone()).collect(),
+                )
+            })
+            .collect(),
+    };
+    let mut add = |fetched: Fetched| {
+        // What a helper answers is hostile: only what was asked for, once, and as it was planned, counts.
+        let asked = homes.iter().find(|(home, _)| home.home.id == fetched.id);
+        let (Some((home, scope)), Ok(mut copies)) = (asked, copies.lock()) else {
+            return Ok(());
+        };
+        if copies.done.contains(&fetched.id) {
+            return Ok(());
+        }
+        if !is_whole(home, &fetched) {
+            let problem = fetched
+                .error
+                .unwrap_or_else(|| "it changed before it could be copied".into());
+            copies.problems.insert(fetched.id, problem);
+            return Ok(());
+        }
+        let from = home.evaluation.from.as_ref().map(ToString::to_string);
+        for planned in &home.evaluation.files {
+            // One that is not there yet stands in the pack as that.
+            let file = fetched.files.iter().find(|file| file.path == planned.path);
+            copies.pack.add(Copied {
+                home: &fetched.id,
+                scope,
+                folder: &home.home.path,
+                version: from.as_deref(),
+                path: &planned.path,
+                bytes: file.map(|file| file.bytes.as_slice()),
+                sha256_after: &planned.sha256_after,
+                mode: file.map_or(0, |file| file.mode),
+                owner: file.map_or((0, 0), |file| (file.uid, file.gid)),
+            })?;
+        }
+        copies.done.insert(fetched.id);
+        Ok(())
+    };
+    let limit = owner_limit(session, homes.len());
+    let answer = helper::perform(&session.world, &owner(session, uid), task, limit, &mut add);
+    if let (Err(error), Ok(mut copies)) = (answer, copies.lock()) {
+        for (home, _) in homes {
+            copies
+                .problems
+                .entry(home.home.id.clone())
+                .or_insert_with(|| error.to_string());
+        }
+    }
+}
+
 /// Whether every file that will be written was fetched, with the bytes that were planned on.
 fn is_whole(home: &PlannedHome, fetched: &Fetched) -> bool {
     let planned = &home.evaluation.files;
     let is_as_planned = |file: &FileChange| {
         let found = fetched.files.iter().find(|found| found.path == file.path);
-        found.map(|found| crate::migrate::sha256(&found.bytes)) == file.sha256_before
+        found.map(|found| crate::digest::sha256(&found.bytes)) == file.sha256_before
     };
     fetched.error.is_none()
         && fetched.files.len() <= planned.len()
@@ -264,7 +304,7 @@ fn commit(session: &Session, pending: &BTreeMap<u32, Vec<&PlannedHome>>, receipt
                     }
                     Ok(())
                 };
-                let limit = OWNER_LIMIT.min(session.left());
+                let limit = owner_limit(session, homes.len());
                 let failure =
                     helper::perform(&session.world, &owner(session, *uid), task, limit, &mut add)
                         .err();

@@ -29,6 +29,7 @@ pub mod cell;
 pub mod closing;
 pub mod complete;
 pub mod debts;
+pub mod dpkg;
 pub mod generate;
 pub mod helper;
 pub mod hook;
@@ -471,7 +472,7 @@ fn answer(session: &Session, cli: &Cli) -> Result<u8> {
             apply::run(session).inspect_err(|error| session.publish_failure(error))
         }
         Some(Command::Plan(flags)) => plan::run(session, flags.check),
-        Some(Command::Status) => status::run(session),
+        Some(Command::Status(flags)) => status::run(session, flags.watch),
         Some(Command::Receipt { what }) => receipt::run(session, what),
         Some(Command::Audit { what }) => audit::run(session, what),
         Some(Command::Cell { what }) => cell::run(session, what),

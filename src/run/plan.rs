@@ -2,6 +2,7 @@
 
 use super::{Session, debts, opening};
 use crate::error::Result;
+use crate::receipt::Receipt;
 use crate::receipt::text::{Style, render};
 use crate::run::look::look;
 use crate::state::Lock;
@@ -14,17 +15,7 @@ pub fn run(session: &Session, check: bool) -> Result<u8> {
     let (_, owed) = debts::owed(session);
     let look = look(session, &owed, false)?;
     let mut receipt = opening::open(session, &look, "plan");
-    if Lock::is_held(&session.places.lock) {
-        receipt
-            .notes
-            .push(match Lock::holder(&session.places.lock) {
-                Some(holder) => format!(
-                    "a run is under way now (pid {}, since {})",
-                    holder.pid, holder.since
-                ),
-                None => "a run is under way now".into(),
-            });
-    }
+    note_run(session, &mut receipt);
     receipt.accept(&session.wishes.policy.accept);
     receipt.settle(false);
     let changes = look.plan.changes_something();
@@ -62,4 +53,20 @@ pub fn run(session: &Session, check: bool) -> Result<u8> {
         session.ui.report(&value, || render(&receipt, style));
     }
     Ok(status)
+}
+
+/// Says that a run is under way, if one is: what is seen may change in a moment.
+pub(super) fn note_run(session: &Session, receipt: &mut Receipt) {
+    if !Lock::is_held(&session.places.lock) {
+        return;
+    }
+    receipt
+        .notes
+        .push(match Lock::holder(&session.places.lock) {
+            Some(holder) => format!(
+                "a run is under way now (pid {}, since {})",
+                holder.pid, holder.since
+            ),
+            None => "a run is under way now".into(),
+        });
 }

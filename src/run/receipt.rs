@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::Session;
 use crate::cli::ReceiptCommand;
+use crate::digest::sha256;
 use crate::error::{Error, Kind, Result};
 use crate::receipt::merge::{FleetReceipt, Sent, machines, merge};
 use crate::receipt::text::{Style, render};
@@ -188,7 +189,7 @@ fn verify(session: &Session) -> Result<()> {
     let mut by_digest = BTreeMap::new();
     for id in state.receipt_ids()? {
         let bytes = state.receipt_bytes(&id)?.unwrap_or_default();
-        by_digest.insert(receipts::digest(&bytes), (id, bytes));
+        by_digest.insert(sha256(&bytes), (id, bytes));
     }
     let kept = by_digest.len();
     let mut next = state.latest_digest()?;

@@ -1,10 +1,10 @@
 //! The restarts of a run: a first wave of one runtime of each install and kind, then the rest side by
-//! side, each with its own deadline. One that fails becomes a row; too many end the restarts.
+//! side, each with its own deadline. One that fails becomes a row; too many of one install end its restarts.
 //!
 //! The workers are threads that own what they need. A run that is interrupted stops handing out work,
 //! waits a little for what is under way, and goes on to its receipt without the rest.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -12,22 +12,24 @@ use std::time::{Duration, Instant};
 
 use super::Session;
 use super::look::{Look, owner};
-use crate::app::App;
 use crate::fleet::again::LookAgain;
-use crate::fleet::{Install, Manager, Supervisor, Unit};
+use crate::fleet::{Install, Manager, Supervisor, procfs};
 use crate::helper;
 use crate::plan::PlannedRuntime;
 use crate::plan::decide::{Decision, RuntimeOutcome, Step};
-use crate::restart::{Expected, Mechanism, Observation, Order, Progress, ReloadManager, Restart};
+use crate::restart::{Action, Observation, Progress, ReloadManager, Respawn, Restart};
 use crate::verify::reconcile::Outcome;
 use crate::verify::verify;
-use crate::world::{Account, World};
+use crate::world::Account;
+
+mod job;
+mod queue;
+
+use job::{Job, job};
+use queue::{Held, Queue};
 
 /// How often the main thread looks at the interruption and the deadline.
 const TICK: Duration = Duration::from_millis(100);
-
-/// Slack for the steps of a restart between its waits.
-const SLACK: Duration = Duration::from_secs(10);
 
 /// Reading all unit files again may take a manager this long.
 const RELOAD_LIMIT: Duration = Duration::from_secs(90);
@@ -35,21 +37,15 @@ const RELOAD_LIMIT: Duration = Duration::from_secs(90);
 /// Asking an install about itself takes no longer than this.
 const LOOK_LIMIT: Duration = Duration::from_secs(10);
 
-/// What one restart needs, owned, so that a thread can outlive the wait for it.
-struct Job {
-    index: usize,
-    name: String,
-    world: World,
-    app: App,
-    account: Account,
-    order: Order,
-    limit: Duration,
-    install: Option<(Install, Account)>,
-}
-
 enum Told {
     Progress(String, Progress),
-    Finished(usize, String, Result<Box<Observation>, Decision>),
+    /// The worker waits until it is answered: whether it may take the next one is known only then.
+    Finished(
+        usize,
+        String,
+        Result<Box<Observation>, Decision>,
+        Sender<()>,
+    ),
 }
 
 /// Whether and by which signal the run was interrupted.
@@ -106,7 +102,8 @@ pub fn run(
             .chain(&rest)
             .filter(|index| is_open(&outcomes, index)),
     );
-    let mut failures = 0;
+    let mut held = Held::default();
+    let mut lost = None;
     for (wave, limit) in [(first, 1), (rest, session.max_failures)] {
         if interruption.signal().is_some() || session.left().is_zero() {
             break;
@@ -115,36 +112,63 @@ pub fn run(
             .iter()
             .filter(|index| is_open(&outcomes, index))
             .filter_map(|index| job(session, look, *index))
+            .filter(|job| !held.back(job.install_id()))
             .collect();
         if jobs.is_empty() {
             continue;
         }
         record.begun(&jobs.iter().map(|job| job.index).collect::<Vec<_>>());
-        failures += run_wave(
+        held = run_wave(
             session,
             look,
             jobs,
-            limit.max(failures + 1),
+            held.with_limit(limit),
             interruption,
             (&mut outcomes, record),
         );
         record.wave_over(&outcomes);
-        if failures >= limit {
+        lost = taken_along(&plan.runtimes, &outcomes);
+        if lost.is_some() {
             break;
         }
     }
     let why = match interruption.signal() {
-        Some(_) => "interrupted: the run was told to end",
-        None if session.left().is_zero() => "deadline: the run's time was over",
-        None => "aborted: another restart failed first",
+        Some(_) => "interrupted: the run was told to end".into(),
+        None if session.left().is_zero() => "deadline: the run's time was over".into(),
+        None => match lost {
+            Some(unit) => format!("aborted: {unit} was lost while another was restarted"),
+            None => String::from("aborted: another restart failed first"),
+        },
     };
     for (planned, outcome) in plan.runtimes.iter().zip(&mut outcomes) {
         if outcome.decision.reason == PENDING {
-            outcome.decision =
-                Decision::new(RuntimeOutcome::Unaccounted, why).with_remedy(&*planned.instruction);
+            outcome.decision = Decision::new(RuntimeOutcome::Unaccounted, why.clone())
+                .with_remedy(&*planned.instruction);
         }
     }
     outcomes
+}
+
+/// A unit that ran, was not to be restarted, and has no process any more: what a wave took along ends the
+/// restarts before the next one takes more. One that came back with it, as by `PartOf=`, has processes.
+fn taken_along(planned: &[PlannedRuntime], outcomes: &[Outcome]) -> Option<String> {
+    let untouched = planned
+        .iter()
+        .zip(outcomes)
+        .filter(|(_, outcome)| outcome.seen.is_none());
+    untouched
+        .filter_map(|(planned, _)| {
+            Some((
+                planned.runtime.process.as_ref()?,
+                planned.runtime.unit.as_ref()?,
+            ))
+        })
+        .find(|(process, unit)| {
+            let life = &process.incarnation;
+            procfs::start_ticks(life.pid).is_ok_and(|start| start != Some(life.start_ticks))
+                && procfs::in_cgroup(&unit.control_group).is_ok_and(|pids| pids.is_empty())
+        })
+        .map(|(_, unit)| unit.name.clone())
 }
 
 /// What stands in a row whose restart has not been judged; never left in a receipt of a run that ended.
@@ -163,131 +187,18 @@ pub fn at_first(planned: &PlannedRuntime) -> Outcome {
     }
 }
 
-/// What one restart needs; `None` where no row of the table says how.
-fn job(session: &Session, look: &Look, index: usize) -> Option<Job> {
-    let planned = &look.plan.runtimes[index];
-    let runtime = &planned.runtime;
-    // The system's manager is asked by us, a user's by that user.
-    let account = match &runtime.supervisor {
-        Supervisor::Systemd {
-            scope: Manager::System,
-            ..
-        } => session.world.account.clone(),
-        _ => owner(session, runtime.uid),
-    };
-    let install = look
-        .inventory
-        .installs
-        .iter()
-        .find(|install| Some(&install.id) == runtime.install.as_ref())
-        .map(|install| {
-            // Root looks as the owner; anybody else can only look as itself.
-            let looker = if session.world.is_root() {
-                owner(session, install.uid)
-            } else {
-                session.world.account.clone()
-            };
-            (install.clone(), looker)
-        });
-    let homes = look
-        .plan
-        .homes
-        .iter()
-        .filter(|home| runtime.homes.contains(&home.home.id))
-        .map(|home| home.home.path.clone())
-        .collect();
-    let mut row = planned.mechanism.clone()?;
-    if runtime.is_ancestor {
-        // It would finish its work only after us: we may be that work.
-        row.drain = None;
-    }
-    // Not cut short by the run's deadline: what is under way then is `unaccounted`, not `down`.
-    let limit = budget(&row, runtime.unit.as_ref());
-    let profile = look
-        .plan
-        .homes
-        .iter()
-        .find(|home| runtime.homes.first() == Some(&home.home.id))
-        .map(|home| home.home.profile.clone());
-    let (manager, unit) = match &runtime.supervisor {
-        Supervisor::Systemd { scope, unit } => (*scope, unit.clone()),
-        _ => (Manager::System, String::new()),
-    };
-    let speaks = |report: &crate::fleet::SelfReport| {
-        runtime.process.as_ref().is_some_and(|process| {
-            report.pid == process.incarnation.pid
-                && report.start_ticks == process.incarnation.start_ticks
-        })
-    };
-    Some(Job {
-        index,
-        name: format!(
-            "{} of {} ({})",
-            runtime.kind,
-            profile.as_deref().unwrap_or("?"),
-            account.name
-        ),
-        world: session.world.clone(),
-        app: session.app.clone(),
-        account,
-        order: Order {
-            app: session.app.clone(),
-            manager,
-            unit,
-            kind: runtime.kind.clone(),
-            homes,
-            expected: Expected {
-                incarnation: runtime
-                    .process
-                    .as_ref()
-                    .map(|process| process.incarnation.clone()),
-                invocation_id: runtime
-                    .unit
-                    .as_ref()
-                    .map(|unit| unit.invocation_id.clone())
-                    .unwrap_or_default(),
-            },
-            row,
-            fields: planned.fields.clone(),
-            spoke_before: runtime.self_report.as_ref().is_some_and(speaks),
-            deadline: limit,
-        },
-        limit,
-        install,
-    })
-}
-
-/// How long one restart may take: every wait of its row and of its unit, one after another.
-fn budget(row: &Mechanism, unit: Option<&Unit>) -> Duration {
-    let finite = |usec: u64| {
-        if usec == u64::MAX {
-            row.limit
-        } else {
-            Duration::from_micros(usec).min(row.limit)
-        }
-    };
-    let of_unit = unit.map_or(row.limit, |unit| {
-        finite(unit.timeout_stop_usec) + finite(unit.timeout_start_usec) + finite(unit.restart_usec)
-    });
-    let drain = row
-        .drain
-        .as_ref()
-        .map_or(Duration::ZERO, |drain| drain.limit);
-    drain + of_unit + row.speak_limit + row.settle.max(row.settle_silent) + SLACK
-}
-
-/// Runs one wave and returns how many of it failed.
+/// Runs one wave and returns what is held back after it.
 fn run_wave(
     session: &Session,
     look: &Look,
     jobs: Vec<Job>,
-    max_failures: usize,
+    mut held: Held,
     interruption: &Interruption,
     (outcomes, record): (&mut [Outcome], &mut dyn Record),
-) -> usize {
+) -> Held {
     let mut open = jobs.len();
     let workers = session.jobs.min(open);
-    let queue = Arc::new(Mutex::new(VecDeque::from(jobs)));
+    let queue = Arc::new(Mutex::new(Queue::of(jobs, workers)));
     let stop = Arc::new(AtomicBool::new(false));
     let (sender, receiver) = channel();
     for _ in 0..workers {
@@ -295,7 +206,6 @@ fn run_wave(
         std::thread::spawn(move || work(&queue, &stop, &sender));
     }
     drop(sender);
-    let mut failures = 0;
     let mut give_up = None;
     let mut last = BTreeMap::new();
     while open > 0 {
@@ -315,7 +225,7 @@ fn run_wave(
                     session.stage(&format!("{name}: {text}"));
                 }
             }
-            Told::Finished(index, name, result) => {
+            Told::Finished(index, name, result, go_on) => {
                 open -= 1;
                 session.ui.done(&name);
                 let planned = &look.plan.runtimes[index];
@@ -327,16 +237,27 @@ fn run_wave(
                     decision.outcome.word(),
                     decision.reason
                 ));
-                if !decision.outcome.is_clean() {
-                    failures += 1;
+                if is_failure(decision) {
+                    held.failed(planned.runtime.install.as_deref());
+                    if let Ok(mut queue) = queue.lock() {
+                        open -= queue.leave_out(&held);
+                    }
                 }
-                if failures >= max_failures {
-                    stop.store(true, Ordering::SeqCst);
-                }
+                let _ = go_on.send(());
             }
         }
     }
-    failures
+    held
+}
+
+/// Whether this speaks against restarting others: something was tried, or may have been, and did not end well.
+/// What was left alone, for a person or because its code is being changed just now, says nothing of the rest.
+fn is_failure(decision: &Decision) -> bool {
+    !decision.outcome.is_clean()
+        && !matches!(
+            decision.outcome,
+            RuntimeOutcome::Manual | RuntimeOutcome::Unaccounted
+        )
 }
 
 fn shown(progress: &Progress) -> String {
@@ -372,18 +293,23 @@ fn next(
     Ok(told)
 }
 
-fn work(queue: &Mutex<VecDeque<Job>>, stop: &AtomicBool, sender: &Sender<Told>) {
+fn work(queue: &Mutex<Queue>, stop: &AtomicBool, sender: &Sender<Told>) {
     loop {
         if stop.load(Ordering::SeqCst) {
             return;
         }
-        let Some(job) = queue.lock().ok().and_then(|mut queue| queue.pop_front()) else {
+        let Some(job) = queue.lock().ok().and_then(|mut queue| queue.take()) else {
             return;
         };
-        let (index, name) = (job.index, job.name.clone());
+        let (index, name, owner) = (job.index, job.name.clone(), job.owner);
         let result = restart(job, sender);
+        if let Ok(mut queue) = queue.lock() {
+            queue.done(owner);
+        }
         // The main thread may have given up on us; the runtime's row says so then.
-        if sender.send(Told::Finished(index, name, result)).is_err() {
+        let (go_on, judged) = channel();
+        let told = Told::Finished(index, name, result, go_on);
+        if sender.send(told).is_err() || judged.recv().is_err() {
             return;
         }
     }
@@ -400,13 +326,11 @@ fn restart(job: Job, sender: &Sender<Told>) -> Result<Box<Observation>, Decision
     };
     // The task has its own limit; the helper's is only there for one that hangs.
     let limit = job.limit + Duration::from_secs(10);
-    helper::perform(
-        &job.world,
-        &job.account,
-        Restart(job.order),
-        limit,
-        &mut tell,
-    )
+    let (world, account) = (&job.world, &job.account);
+    match job.order.row.action {
+        Action::Respawn => helper::perform(world, account, Respawn(job.order), limit, &mut tell),
+        _ => helper::perform(world, account, Restart(job.order), limit, &mut tell),
+    }
     .map(Box::new)
     .map_err(|error| Decision::new(RuntimeOutcome::Unverified, format!("manager: {error}")))
 }
@@ -444,8 +368,13 @@ fn judge(
                 .iter()
                 .find(|install| Some(&install.id) == planned.runtime.install.as_ref())
                 .and_then(|install| install.version.as_deref());
+            let systemctl = planned.fields.of_name("systemctl");
+            let mut decision = verify(&planned.runtime, &seen, version, systemctl);
+            if !decision.outcome.is_clean() && decision.remedy.is_none() {
+                decision = decision.with_remedy(&*planned.instruction);
+            }
             Outcome {
-                decision: verify(&planned.runtime, &seen, version),
+                decision,
                 seen: Some(seen),
             }
         }

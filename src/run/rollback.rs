@@ -1,9 +1,10 @@
 //! `update rollback`: puts back what a run wrote over, where nobody changed it since.
 //!
 //! It is a run like any other: locked, planned, recorded, copied first, and what serves the homes is
-//! restarted. A home is put back only if every file that the run wrote still holds what the run wrote, and its
-//! code expects the version from before; else it is a conflict, and nothing of it is written. Databases are never
-//! rolled back.
+//! restarted. A home is put back only if every file that the run wrote, made or removed still is as the run left it, and
+//! its code expects the version from before; else it is a conflict, and nothing of it is written. A file that the
+//! run made goes, one that it removed comes back with its owner and permissions. A file that it wrote keeps those that
+//! it has by now: who tightened them since meant it. Databases are never rolled back, and folders stay.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -12,10 +13,11 @@ use std::time::Duration;
 use super::apply::{self, Run};
 use super::look::{Look, home_target, look, owner};
 use super::{Session, closing, debts, journal, migrate, opening};
+use crate::document::write::Ownership;
 use crate::error::{Error, Kind, Result};
 use crate::helper;
 use crate::migrate::HomeOutcome;
-use crate::migrate::home::{Fetch, Fetched, HomeTarget, Restore, RestoreFile, Restored};
+use crate::migrate::home::{Fetch, Fetched, HomeTarget, Restore, RestoreFile, Restored, Was};
 use crate::plan::PlannedHome;
 use crate::receipt::{Debt, FileRow, Receipt};
 use crate::screen;
@@ -137,17 +139,9 @@ fn choose<'a>(
                 word(before),
                 word(expected)
             ))
-        } else if let Some(updater) = &planned.home.updater {
-            Some(format!("updater: {updater}"))
         } else {
-            mine.iter()
-                .find(|entry| entry.sha256.is_none())
-                .map(|entry| {
-                    format!(
-                        "{} was not there before, and is not removed",
-                        screen::text(&entry.path)
-                    )
-                })
+            let updater = planned.home.updater.as_ref();
+            updater.map(|updater| format!("updater: {updater}"))
         };
         if let Some(reason) = conflict {
             migrate::settle(row, HomeOutcome::Conflict, &reason);
@@ -162,8 +156,8 @@ fn choose<'a>(
             .iter()
             .map(|entry| FileRow {
                 path: entry.path.clone(),
-                sha256_before: Some(entry.sha256_after.clone()),
-                sha256_after: entry.sha256.clone().unwrap_or_default(),
+                sha256_before: entry.left().map(str::to_owned),
+                sha256_after: entry.sha256.clone(),
                 snapshot: false,
             })
             .collect();
@@ -195,6 +189,10 @@ fn owe(session: &Session, look: &Look, homes: &[Chosen<'_>], receipt: &mut Recei
             else {
                 continue;
             };
+            // What holds it already was put back before: who did that owed it, and whoever started since has it.
+            if home.planned.evaluation.config_sha256.as_ref() == Some(&sha256) {
+                continue;
+            }
             let path = &home.planned.home.path;
             receipt
                 .debts
@@ -270,6 +268,7 @@ fn copy(run: &Run<'_>, homes: &[Chosen<'_>], receipt: &mut Receipt) -> Result<()
         .state
         .start_pack(&session.world, run.journal.run(), run.lock)?;
     let mut copied = BTreeSet::new();
+    let mut done = BTreeSet::new();
     let mut problems = BTreeMap::new();
     for (uid, homes) in owners {
         let target = |home: &&Chosen<'_>| target(session, home);
@@ -290,34 +289,39 @@ fn copy(run: &Run<'_>, homes: &[Chosen<'_>], receipt: &mut Receipt) -> Result<()
                 return Ok(());
             };
             let found = |entry: &Entry| fetched.files.iter().find(|file| file.path == entry.path);
-            let changed = home.entries.iter().find(|entry| {
-                found(entry)
-                    .is_none_or(|file| crate::migrate::sha256(&file.bytes) != entry.sha256_after)
+            let now = |entry: &Entry| found(entry).map(|file| crate::digest::sha256(&file.bytes));
+            // A rollback that was killed put back some of them already.
+            let is_back = |entry: &Entry| now(entry) == entry.sha256;
+            let changed = home
+                .entries
+                .iter()
+                .find(|entry| !is_back(entry) && now(entry).as_deref() != entry.left());
+            let reason = changed.map(|entry| {
+                let path = screen::text(&entry.path);
+                format!("{path} was changed since")
             });
-            if let Some(entry) = changed {
-                let reason = fetched
-                    .error
-                    .clone()
-                    .unwrap_or_else(|| format!("{} was changed since", entry.path));
+            if let Some(reason) = fetched.error.clone().or(reason) {
                 problems.insert(fetched.id, reason);
                 return Ok(());
             }
+            if home.entries.iter().all(|entry| is_back(entry)) {
+                done.insert(fetched.id);
+                return Ok(());
+            }
             let scope = run.journal.scope(&home.planned.home);
-            for (entry, file) in home
-                .entries
-                .iter()
-                .filter_map(|entry| Some((entry, found(entry)?)))
-            {
+            for entry in &home.entries {
+                // One that is not there now stands in the pack as that.
+                let file = found(entry);
                 pack.add(Copied {
                     home: &fetched.id,
                     scope: &scope,
                     folder: &home.planned.home.path,
                     version: home.planned.evaluation.from.as_deref(),
                     path: &entry.path,
-                    bytes: Some(&file.bytes),
+                    bytes: file.map(|file| file.bytes.as_slice()),
                     sha256_after: entry.sha256.as_deref().unwrap_or_default(),
-                    mode: file.mode,
-                    owner: (file.uid, file.gid),
+                    mode: file.map_or(0, |file| file.mode),
+                    owner: file.map_or((0, 0), |file| (file.uid, file.gid)),
                 })?;
             }
             copied.insert(fetched.id.clone());
@@ -335,7 +339,10 @@ fn copy(run: &Run<'_>, homes: &[Chosen<'_>], receipt: &mut Receipt) -> Result<()
     }
     pack.finish()?;
     for row in receipt.homes.iter_mut().filter(|row| !row.done) {
-        if copied.contains(&row.id) {
+        if done.contains(&row.id) {
+            migrate::settle(row, HomeOutcome::Current, "put back before");
+            row.remedy = None;
+        } else if copied.contains(&row.id) {
             row.files.iter_mut().for_each(|file| file.snapshot = true);
         } else {
             let reason = problems
@@ -415,10 +422,22 @@ fn files(run: &Run<'_>, of_run: &str, home: &Chosen<'_>) -> Result<Vec<RestoreFi
     home.entries
         .iter()
         .map(|entry| {
+            let was = if entry.sha256.is_some() {
+                Was::Present {
+                    bytes: run.session.state.pack_bytes(of_run, entry, &scope)?,
+                    access: Ownership {
+                        mode: entry.mode,
+                        uid: entry.uid,
+                        gid: entry.gid,
+                    },
+                }
+            } else {
+                Was::Absent
+            };
             Ok(RestoreFile {
                 path: entry.path.clone(),
-                bytes: run.session.state.pack_bytes(of_run, entry, &scope)?,
-                sha256_now: entry.sha256_after.clone(),
+                was,
+                sha256_now: entry.left().map(str::to_owned),
             })
         })
         .collect()

@@ -105,9 +105,11 @@ pub struct Job {
     pub attempt: i64,
     /// The incarnation of who does it.
     pub worker: Option<String>,
+    /// Whose it is.
+    pub scope: Scope,
 }
 
-const COLUMNS: &str = "id, event, stage, subject, state, attempt, worker";
+const COLUMNS: &str = "id, event, stage, subject, state, attempt, worker, tenant, cell, profile";
 
 impl Job {
     fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
@@ -120,6 +122,15 @@ impl Job {
             state: JobState::parse(&word).ok_or(rusqlite::Error::InvalidQuery)?,
             attempt: row.get(5)?,
             worker: row.get(6)?,
+            scope: {
+                let (tenant, cell, profile): (String, String, String) =
+                    (row.get(7)?, row.get(8)?, row.get(9)?);
+                match (cell.is_empty(), profile.is_empty()) {
+                    (true, _) => Scope::Tenant(tenant),
+                    (false, true) => Scope::Cell(tenant, cell),
+                    (false, false) => Scope::Profile(tenant, cell, profile),
+                }
+            },
         })
     }
 }

@@ -229,6 +229,15 @@ pub struct HomeLocks {
     _there: Option<helper::Session<HoldHomes>>,
 }
 
+/// Homes of one account that somebody was asked to lock.
+#[derive(Debug)]
+pub enum Asked {
+    /// Of our own account: it is done.
+    Here(Vec<File>, Vec<Held>),
+    /// A helper of the account is at it.
+    There(helper::Session<HoldHomes>, String),
+}
+
 impl HomeLocks {
     /// Locks `homes` as their owner.
     ///
@@ -240,32 +249,53 @@ impl HomeLocks {
         homes: Vec<PathBuf>,
         patience: Duration,
     ) -> Result<(Self, Vec<Held>)> {
+        Self::ask(world, owner, homes, patience)?.answer()
+    }
+
+    /// Asks for the locks of `homes` as their owner, without waiting for them where that is somebody else.
+    /// The thread that asks must outlive the locks: a helper dies with the thread that started it (prctl(2),
+    /// `PR_SET_PDEATHSIG`).
+    ///
+    /// # Errors
+    /// When the owner's helper cannot be asked at all.
+    pub fn ask(
+        world: &World,
+        owner: &world::Account,
+        homes: Vec<PathBuf>,
+        patience: Duration,
+    ) -> Result<Asked> {
         if owner.uid == world.account.uid {
             let (here, held) = lock_homes(&homes, patience);
-            return Ok((
-                Self {
-                    _here: here,
-                    _there: None,
-                },
-                held,
-            ));
+            return Ok(Asked::Here(here, held));
         }
         let limit = patience + Duration::from_secs(10);
-        let mut session =
-            helper::Session::start(world, owner, HoldHomes { homes, patience }, limit)?;
-        match session.listen()? {
-            helper::Step::Event(held) => Ok((
-                Self {
-                    _here: Vec::new(),
-                    _there: Some(session),
-                },
-                held,
-            )),
-            helper::Step::Answer(()) => Err(Error::new(
-                Kind::Protocol,
-                format!("the helper for {} locked nothing", owner.name),
-            )),
-        }
+        let task = HoldHomes { homes, patience };
+        let session = helper::Session::start(world, owner, task, limit)?;
+        Ok(Asked::There(session, owner.name.clone()))
+    }
+}
+
+impl Asked {
+    /// Waits for the locks.
+    ///
+    /// # Errors
+    /// When the owner's helper did not answer.
+    pub fn answer(self) -> Result<(HomeLocks, Vec<Held>)> {
+        let (here, there, held) = match self {
+            Self::Here(locks, held) => (locks, None, held),
+            Self::There(mut session, name) => match session.listen()? {
+                helper::Step::Event(held) => (Vec::new(), Some(session), held),
+                helper::Step::Answer(()) => {
+                    let what = format!("the helper for {name} locked nothing");
+                    return Err(Error::new(Kind::Protocol, what));
+                }
+            },
+        };
+        let locks = HomeLocks {
+            _here: here,
+            _there: there,
+        };
+        Ok((locks, held))
     }
 }
 
@@ -295,17 +325,44 @@ fn lock_home(home: &Path, deadline: Instant) -> Result<File, String> {
         .custom_flags((OFlags::DIRECTORY | OFlags::NONBLOCK).bits().cast_signed())
         .open(home)
         .map_err(|error| error.to_string())?;
+    let start = Instant::now();
     loop {
         match rustix::fs::flock(&dir, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(dir),
             Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.to_string()),
         }
+        // Whoever may read a folder may lock it (flock(2)): only its owner's lock and root's count.
+        if is_held_by_strangers(&dir, start.elapsed() > ORPHAN_GRACE) {
+            return Ok(dir);
+        }
         if Instant::now() >= deadline {
             return Err("another run holds it".into());
         }
         std::thread::sleep(LOOK_EVERY);
     }
+}
+
+/// Whether somebody holds the lock of a folder who neither owns it nor is root, and nobody else does.
+/// A run that holds one lives: with `late`, a holder that is gone and left its descriptor to a child is a
+/// stranger as well. What cannot be known is no stranger.
+fn is_held_by_strangers(dir: &File, late: bool) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let (Ok(meta), Ok(locks)) = (dir.metadata(), procfs::flocks()) else {
+        return false;
+    };
+    // By inode alone: a layered file system hides the device. One holder too many changes nothing.
+    let mut holders = locks
+        .iter()
+        .filter(|lock| lock.inode == meta.ino())
+        .peekable();
+    let hides_others = !matches!(procfs::real_uid(1), Ok(Some(_)));
+    holders.peek().is_some()
+        && holders.all(|lock| match procfs::real_uid(lock.pid) {
+            Ok(Some(uid)) => uid != 0 && uid != meta.uid(),
+            Ok(None) => late && !hides_others,
+            Err(_) => false,
+        })
 }
 
 #[cfg(test)]

@@ -11,9 +11,9 @@
 use std::path::PathBuf;
 
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 
 use super::{Lock, State};
+use crate::digest::sha256;
 use crate::error::{Error, Kind, Result};
 use crate::world::fail_point;
 
@@ -140,7 +140,7 @@ impl State {
     /// # Errors
     /// When the file is there and cannot be read.
     pub fn latest_digest(&self) -> Result<Option<String>> {
-        Ok(super::read(&self.receipts_dir().join("latest.json"))?.map(|bytes| digest(&bytes)))
+        Ok(super::read(&self.receipts_dir().join("latest.json"))?.map(|bytes| sha256(&bytes)))
     }
 }
 
@@ -149,8 +149,9 @@ impl State {
 /// # Errors
 /// Never at present: every receipt is JSON.
 pub fn bytes(receipt: &Value) -> Result<Vec<u8>> {
-    let mut bytes = serde_json::to_vec_pretty(receipt)
+    let text = serde_json::to_string_pretty(receipt)
         .map_err(|error| Error::new(Kind::Io, "cannot write the receipt").with_source(error))?;
+    let mut bytes = crate::screen::visible_json(&text).into_owned().into_bytes();
     bytes.push(b'\n');
     Ok(bytes)
 }
@@ -165,23 +166,10 @@ pub fn seal(bytes: &[u8]) -> String {
         .windows(start.len())
         .position(|window| window == start)
     else {
-        return digest(bytes);
+        return sha256(bytes);
     };
     let (before, rest) = bytes.split_at(at + start.len());
     let end = rest.iter().position(|byte| *byte == b'\n');
     let after = end.map_or(&[][..], |end| &rest[end..]);
-    digest(&[before, b"null,", after].concat())
-}
-
-/// SHA-256 in hexadecimal.
-#[must_use]
-pub fn digest(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    Sha256::digest(bytes)
-        .iter()
-        .fold(String::with_capacity(64), |mut text, byte| {
-            // Writing into a string cannot fail.
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
+    sha256(&[before, b"null,", after].concat())
 }

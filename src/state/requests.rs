@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::audit::millis;
 use super::db::{Store, storage, unavailable};
-use super::receipts::digest;
 use super::scope;
+use crate::digest::sha256;
 use crate::error::{Error, Kind, Result};
 use crate::world::{self, World};
 
@@ -54,7 +54,7 @@ impl Request {
             .map_err(|_| Error::new(Kind::Input, "the request's content is not JSON"))?;
         Ok(Self {
             id: id.to_owned(),
-            content: digest(&text),
+            content: sha256(&text),
         })
     }
 }

@@ -17,7 +17,7 @@ use crate::error::{Error, Kind, Result};
 use crate::fleet::Home;
 
 use super::cells::Cell;
-use super::receipts::digest;
+use crate::digest::sha256;
 
 /// No identifier is longer.
 const LONGEST: usize = 128;
@@ -218,7 +218,7 @@ impl Scope {
 
 fn digest_of(path: &Path) -> String {
     use std::os::unix::ffi::OsStrExt as _;
-    let mut text = digest(path.as_os_str().as_bytes());
+    let mut text = sha256(path.as_os_str().as_bytes());
     text.truncate(32);
     text
 }

@@ -16,7 +16,7 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
-use zeroize::Zeroizing;
+use zeroize::{ZeroizeOnDrop, Zeroizing};
 
 use super::scope;
 use crate::error::{Error, Kind, Result};
@@ -181,6 +181,9 @@ impl Broker {
     reason = "a secret has no text but its own"
 )]
 pub struct Secret(Zeroizing<Vec<u8>>);
+
+/// Its one field is zeroed.
+impl ZeroizeOnDrop for Secret {}
 
 impl Secret {
     /// A value without its final line end; `None` for one that is empty, not text, or too long.

@@ -17,9 +17,9 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
-use super::receipts::digest;
 use super::scope::Scope;
 use super::{Lock, State};
+use crate::digest::sha256;
 use crate::error::{Error, Kind, Result};
 use crate::world::{World, fail_point};
 
@@ -51,7 +51,7 @@ pub struct Entry {
     pub length: u64,
     /// SHA-256 of them; `None` where there was no such file.
     pub sha256: Option<String>,
-    /// SHA-256 of what the run was about to write in its place.
+    /// SHA-256 of what the run was about to write in its place; empty where it was about to remove it.
     #[serde(default)]
     pub sha256_after: String,
     /// Permission bits.
@@ -83,7 +83,7 @@ pub struct Copied<'a> {
     pub path: &'a str,
     /// What it holds; `None` where there is no such file yet.
     pub bytes: Option<&'a [u8]>,
-    /// SHA-256 of what will be written in its place.
+    /// SHA-256 of what will be written in its place; empty where it will be removed.
     pub sha256_after: &'a str,
     /// Permission bits.
     pub mode: u32,
@@ -98,6 +98,14 @@ pub struct Pack {
     data: BufWriter<File>,
     written: u64,
     entries: Vec<Entry>,
+}
+
+impl Entry {
+    /// SHA-256 of what the run left; `None` where it removed the file.
+    #[must_use]
+    pub fn left(&self) -> Option<&str> {
+        Some(self.sha256_after.as_str()).filter(|digest| !digest.is_empty())
+    }
 }
 
 impl State {
@@ -171,7 +179,7 @@ impl State {
         file.take(entry.length)
             .read_to_end(&mut bytes)
             .map_err(failed)?;
-        if entry.sha256.as_deref() != Some(digest(&bytes).as_str()) {
+        if entry.sha256.as_deref() != Some(sha256(&bytes).as_str()) {
             return Err(Error::new(
                 Kind::Input,
                 format!(
@@ -256,7 +264,7 @@ impl Pack {
             path: file.path.to_owned(),
             offset: self.written,
             length,
-            sha256: file.bytes.map(digest),
+            sha256: file.bytes.map(sha256),
             sha256_after: file.sha256_after.to_owned(),
             mode: file.mode,
             uid: file.owner.0,
@@ -299,7 +307,7 @@ impl Pack {
                 .take(entry.length)
                 .read_to_end(&mut bytes)
                 .map_err(failed)?;
-            if entry.sha256.is_some() && entry.sha256.as_deref() != Some(digest(&bytes).as_str()) {
+            if entry.sha256.is_some() && entry.sha256.as_deref() != Some(sha256(&bytes).as_str()) {
                 return Err(Error::new(
                     Kind::Io,
                     format!("{} does not read back as it was written", path.display()),

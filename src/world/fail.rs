@@ -50,11 +50,13 @@ pub fn reached(name: &str) {
     }
     let is_planned = std::env::var_os("FLEET_UPDATE_FAIL").is_some();
     if is_planned && key == plan.name && count == plan.nth {
-        let us = rustix::process::getpid();
         if std::env::var_os("FLEET_UPDATE_FAIL_BY").is_some() {
-            let _ = rustix::process::kill_process(us, rustix::process::Signal::STOP);
+            // To this very thread (raise(3)): one to the process may be taken by another thread, and this
+            // one would go on until that thread is scheduled (signal(7)).
+            let _ = signal_hook::low_level::raise(signal_hook::consts::SIGSTOP);
             return;
         }
+        let us = rustix::process::getpid();
         let _ = rustix::process::kill_process(us, rustix::process::Signal::KILL);
         // The signal is on its way; nothing may happen before it arrives.
         loop {

@@ -28,6 +28,12 @@ fn twenty_that_drain_take_two_waves_and_not_twenty() {
     let arguments = ["apply", "--json", "--jobs", "20", "--verbose"];
     let outcome = Update::new(&stand_ins.fleet, &arguments).run();
     let receipt = outcome.expect(0);
+    // Whoever looks on sees what a drain still waits for.
+    assert!(
+        outcome.stderr.contains("drain, 1 agent at work"),
+        "{}",
+        outcome.stderr
+    );
     let waited: Vec<f64> = receipt
         .rows("runtimes")
         .iter()

@@ -78,7 +78,7 @@ impl StandIns {
         let sandbox = &this.fleet.sandbox;
         sandbox.sh(None, INSTALL);
         sandbox.write("/etc/fleet-update/mechanisms.d/short.toml", ROW, 0o644);
-        for (user, uid) in [("ann", 2001), ("bob", 2002)] {
+        for (user, uid) in [("ann", 2001), ("bob", 2002), ("carl", 2003)] {
             sandbox.sh(
                 None,
                 &format!(
@@ -209,7 +209,7 @@ impl StandIns {
 
     fn each_manager(&self, verb: &str) {
         self.fleet.sandbox.sh(None, &format!("systemctl {verb}"));
-        for user in ["ann", "bob"] {
+        for user in ["ann", "bob", "carl"] {
             self.fleet
                 .sandbox
                 .sh(Some(user), &format!("systemctl --user {verb}"));

@@ -205,6 +205,12 @@ impl Scenario {
         self
     }
 
+    /// Its witness goes with the bus that it listens on: the log alone says what was started.
+    pub const fn unwitnessed(mut self) -> Self {
+        self.starts = None;
+        self
+    }
+
     /// How often it is started.
     pub fn starts(mut self, starts: usize) -> Self {
         self.starts = Some(starts);

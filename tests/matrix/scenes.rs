@@ -64,7 +64,7 @@ pub fn all() -> Vec<Scenario> {
         s("killed-draining").told("DRAIN=4").lines("RestartSec=1")
             .during(When::Draining, "kill -9 $(CTL show --value -p MainPID UNIT)"),
         s("restarted-draining").told("DRAIN=4").during(When::Draining, "CTL restart UNIT"),
-        s("restarted-stopping").told("STOP=4 DEAF=UNCAUGHT").during(When::Job, "CTL restart UNIT"),
+        s("restarted-stopping").told("STOP=9 DEAF=UNCAUGHT").during(When::Job, "CTL restart UNIT"),
         s("restarted-after").during(When::Started, "CTL restart UNIT").ends("restarted", "", Again).starts(2),
         s("stopped-draining").told("DRAIN=4").during(When::Draining, "CTL stop UNIT").ends("stopped", "operator", Gone),
         s("stopped-stopping").told("STOP=4 DEAF=UNCAUGHT").during(When::Job, "CTL stop UNIT")
@@ -131,6 +131,11 @@ pub fn all() -> Vec<Scenario> {
         s("file-bad").prepare("sed -i 's/^ExecStart=.*/&\\n&/' FILE").ends("failed", "bad-setting", Untouched),
         s("refuses-stop").unit_lines("RefuseManualStop=yes").ends("failed", "only-by-dependency", Untouched),
         s("refuses-start").prepare("sed -i 's/^.Unit.$/&\\nRefuseManualStart=yes/' FILE").ends("failed", "only-by-dependency", Untouched),
+        s("frozen").prepare("CTL freeze UNIT").ends("manual", "frozen", Untouched),
+        s("frozen-past-manager").prepare("echo 1 >/sys/fs/cgroup$(CTL show --value -p ControlGroup UNIT)/cgroup.freeze")
+            .ends("manual", "frozen", Untouched),
+        s("bus-restarted").of("carl").told("DRAIN=4").during(When::Draining, "CTL restart dbus.service").unwitnessed(),
+        s("bus-killed").of("carl").told("STOP=4 DEAF=UNCAUGHT").during(When::Job, "CTL kill -s KILL dbus.service").unwitnessed(),
         s("oneshot").lines("Type=oneshot\nRemainAfterExit=yes\nRestart=no\nRestartForceExitStatus=")
             .exec("/bin/sh -c 'STAND-IN & sleep 1'").ends("manual", "", Untouched),
         s("keeper").exec("/home/ann/bin/runsv -c 'STAND-IN & wait'").first("mkdir -p ~/bin; cp /bin/sh ~/bin/runsv")

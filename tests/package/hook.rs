@@ -92,8 +92,24 @@ fn of_ten_calls_in_a_row_one_does_the_work_and_none_while_its_package_is_half_in
         .collect();
     assert!(before == now, "a home was touched");
 
-    // The caller's own state, as every postinst finds it.
+    // By hand it is the same: half of it is another release.
+    let plan = Update::new(&fleet, &["plan", "--json"]).run().receipt();
+    for gateway in &all {
+        assert_eq!(plan.outcome(*gateway), "unaccounted", "{}", plan.summary());
+        assert_eq!(
+            plan.home_outcome(*gateway),
+            "conflict",
+            "{}",
+            plan.summary()
+        );
+    }
+
+    // The caller's own state, as every postinst finds it. By hand it is worth a line.
     say_of_package(&fleet, "half-configured");
+    let plan = Update::new(&fleet, &["plan", "--json"]).run().receipt();
+    let notes = plan.0["notes"].to_string();
+    assert!(notes.contains("is half-configured"), "{notes}");
+    assert_eq!(plan.home_outcome(all[0]), "migrated", "{}", plan.summary());
     for call in 0..10 {
         let (outcome, receipt) = hook(&fleet);
         assert_eq!(outcome.stderr, "", "call {call}: {outcome}");

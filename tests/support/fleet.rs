@@ -105,6 +105,7 @@ pub struct Fleet {
 pub struct Plan {
     asleep: Vec<Gateway>,
     without_program: bool,
+    shown: Vec<(PathBuf, &'static str)>,
 }
 
 impl Gateway {
@@ -174,6 +175,12 @@ impl Plan {
         self
     }
 
+    /// Shows something else of this machine, too, read-only.
+    pub fn show(mut self, source: PathBuf, target: &'static str) -> Self {
+        self.shown.push((source, target));
+        self
+    }
+
     /// Boots the fleet and waits for its gateways; `None` where this machine cannot, which is said.
     pub fn boot(self) -> Option<Fleet> {
         let seed = seed().or_skip()?;
@@ -183,6 +190,9 @@ impl Plan {
                 std::path::Path::new(env!("CARGO_BIN_EXE_update")),
                 "/usr/bin/update",
             );
+        }
+        for (source, target) in &self.shown {
+            boot = boot.show(source, target);
         }
         for gateway in &self.asleep {
             boot = boot.without(&gateway.wants());

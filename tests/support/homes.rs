@@ -387,6 +387,18 @@ struct Section {
 /// The steps that a file without a version gets.
 const LEGACY: [u32; 12] = [12, 14, 16, 17, 29, 33, 38, 39, 42, 43, 46, 50];
 
+/// The steps that homes are made for on the way to a version.
+pub fn steps(to: u32) -> std::collections::BTreeSet<u32> {
+    let fitting = SUBJECTS.iter().filter(|subject| fits(subject, to));
+    fitting.map(|subject| subject.step).collect()
+}
+
+/// Whether a subject can be compared on the way to a version: 0.19 takes a file without a version for an old
+/// one, so step 12 cannot be compared with it.
+fn fits(subject: &Subject, to: u32) -> bool {
+    subject.step <= to && (subject.step > 12 || to > 33)
+}
+
 /// Whether a step is applied to a file of this version, on the way to `to`.
 fn applies(step: u32, from: Option<u32>, to: u32) -> bool {
     step <= to && from.map_or(LEGACY.contains(&step), |from| from < step)
@@ -411,10 +423,10 @@ impl Generator {
     }
 
     pub fn next(&mut self) -> Generated {
-        // 0.19 takes a file without a version for an old one, so step 12 cannot be compared with it.
-        let fits =
-            |subject: &&Subject| subject.step <= self.to && (subject.step > 12 || self.to > 33);
-        let fitting: Vec<&'static Subject> = SUBJECTS.iter().filter(fits).collect();
+        let fitting: Vec<&'static Subject> = SUBJECTS
+            .iter()
+            .filter(|subject| fits(subject, self.to))
+            .collect();
         let (main, shape) = self.rarest(&fitting, &SHAPES);
         let from = self.start(main.step);
         let mut sections = BTreeMap::new();

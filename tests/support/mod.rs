@@ -11,6 +11,7 @@
 
 pub mod fleet;
 pub mod sandbox;
+pub mod trace;
 pub mod update;
 pub mod watcher;
 

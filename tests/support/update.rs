@@ -78,6 +78,12 @@ impl<'a> Update<'a> {
         self
     }
 
+    /// Runs it as a user, or as root.
+    pub fn by_maybe(mut self, user: Option<&'static str>) -> Self {
+        self.user = user;
+        self
+    }
+
     /// Puts shell words before the program, instead of `exec`.
     pub fn after(mut self, before: &str) -> Self {
         before.clone_into(&mut self.before);

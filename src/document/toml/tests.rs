@@ -1,45 +1,14 @@
 //! Tables of edits.
 
+use super::super::Format;
+use super::super::harness::{
+    append, check, check_bom, check_crlf, edited, moved, path, refused, remove, set,
+};
 use super::*;
-
-fn edited(before: &str, edit: &Edit) -> String {
-    let mut document = Toml::parse(before.as_bytes()).unwrap_or_else(|e| panic!("{e}: {before:?}"));
-    document
-        .edit(edit)
-        .unwrap_or_else(|e| panic!("{e}: {edit:?} of {before:?}"));
-    String::from_utf8(document.bytes().to_vec()).unwrap()
-}
-
-fn set(at: &str, value: &str) -> Edit {
-    Edit::Set {
-        path: at.parse().unwrap(),
-        value: serde_json::from_str(value).unwrap(),
-    }
-}
-
-fn remove(at: &str) -> Edit {
-    Edit::Remove {
-        path: at.parse().unwrap(),
-    }
-}
-
-fn append(at: &str, value: &str) -> Edit {
-    Edit::Append {
-        path: at.parse().unwrap(),
-        value: serde_json::from_str(value).unwrap(),
-    }
-}
-
-fn moved(from: &str, to: &str) -> Edit {
-    Edit::Move {
-        from: from.parse().unwrap(),
-        to: to.parse().unwrap(),
-    }
-}
 
 #[test]
 fn only_the_named_entry_changes() {
-    for (before, edit, after) in [
+    let table = [
         (
             "# h\na = 1 # c\n\n[t]\nb = 'x'\n",
             set("a", "2"),
@@ -90,23 +59,12 @@ fn only_the_named_entry_changes() {
             moved("a", "t.z"),
             "x = 1\n[t]\nb = 2\n# own\nz = 1 # c\n",
         ),
-    ] {
-        assert_eq!(edited(before, &edit), after, "{edit:?} of {before:?}");
-        let crlf = |text: &str| text.replace('\n', "\r\n");
-        assert_eq!(
-            edited(&crlf(before), &edit),
-            crlf(after),
-            "CRLF {edit:?} of {before:?}"
-        );
-        let bom = |text: &str| format!("\u{FEFF}{text}");
-        assert_eq!(
-            edited(&bom(before), &edit),
-            bom(after),
-            "BOM {edit:?} of {before:?}"
-        );
-    }
-    assert_eq!(edited("a = 1", &set("a", "2")), "a = 2");
-    assert_eq!(edited("", &set("a", "2")), "a = 2\n");
+    ];
+    check(Format::Toml, &table);
+    check_crlf(Format::Toml, &table);
+    check_bom(Format::Toml, &table);
+    assert_eq!(edited(Format::Toml, "a = 1", &set("a", "2")), "a = 2");
+    assert_eq!(edited(Format::Toml, "", &set("a", "2")), "a = 2\n");
 }
 
 #[test]
@@ -120,9 +78,7 @@ fn what_cannot_be_written_is_refused() {
         ("[a.b]\nc = 1\n", remove("a.b")),
         ("a.b = 1\n", remove("a.b")),
     ] {
-        let mut document = Toml::parse(text.as_bytes()).unwrap();
-        document.edit(&edit).expect_err(text);
-        assert_eq!(document.bytes(), text.as_bytes());
+        refused(Format::Toml, text, &edit);
     }
     assert_eq!(Toml::parse(b"a = 1\na = 2\n").unwrap_err().line, 2);
     assert_eq!(Toml::parse(b"a = 1\nb = \xff\n").unwrap_err().line, 2);
@@ -131,6 +87,6 @@ fn what_cannot_be_written_is_refused() {
 #[test]
 fn a_value_has_a_line() {
     let document = Toml::parse(b"a = 1\n[t]\n# c\nb = 1\n").unwrap();
-    assert_eq!(document.line_of(&"t.b".parse().unwrap()), Some(4));
-    assert_eq!(document.line_of(&"t".parse().unwrap()), Some(2));
+    assert_eq!(document.line_of(&path("t.b")), Some(4));
+    assert_eq!(document.line_of(&path("t")), Some(2));
 }

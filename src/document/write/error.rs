@@ -15,7 +15,7 @@ pub struct ReadError {
     pub reason: String,
 }
 
-/// Why a file was not written; it is as it was.
+/// Why a file was not written; it is as it was, except where it says that it is not.
 #[derive(Debug)]
 pub enum WriteError {
     /// Not allowed, or the file system is read-only.
@@ -36,6 +36,13 @@ pub enum WriteError {
         path: PathBuf,
         /// Which harm.
         reason: String,
+    },
+    /// It was changed, that cannot be made durable, and it could not be changed back.
+    Stays {
+        /// What.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
     },
     /// The system failed.
     Io {
@@ -72,6 +79,11 @@ impl fmt::Display for WriteError {
             Self::Refused { path, reason } => {
                 write!(f, "{} is left alone: {reason}", path.display())
             }
+            Self::Stays { path, source } => write!(
+                f,
+                "{} was changed, and whether that lasts is not known ({source}): what was written stays",
+                path.display()
+            ),
             Self::Io {
                 path,
                 tried,
@@ -84,13 +96,25 @@ impl fmt::Display for WriteError {
 impl std::error::Error for WriteError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::ReadOnly { source, .. } | Self::Io { source, .. } => Some(source),
+            Self::ReadOnly { source, .. }
+            | Self::Stays { source, .. }
+            | Self::Io { source, .. } => Some(source),
             Self::Changed { .. } | Self::Refused { .. } => None,
         }
     }
 }
 
 impl WriteError {
+    /// The same where what was done could not be undone.
+    pub(super) fn that_stays(self) -> Self {
+        match self {
+            Self::Io { path, source, .. } | Self::ReadOnly { path, source } => {
+                Self::Stays { path, source }
+            }
+            other => other,
+        }
+    }
+
     /// What `tried` met on `path`.
     pub(super) fn from_system(path: &Path, tried: &'static str, errno: Errno) -> Self {
         let path = path.to_owned();

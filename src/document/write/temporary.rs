@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, RenameFlags, Uid, XattrFlags};
 use rustix::io::Errno;
 
-use super::{ACL, Original, PREFIX, WriteError, attributes, give_to};
+use super::{ACL, Original, Ownership, PREFIX, WriteError, attributes, give_to};
 use crate::world::fail_point;
 
 /// A replacement in the making; it vanishes unless it took a name.
@@ -75,15 +75,8 @@ impl<'f> Temporary<'f> {
     /// Takes owner, mode and attributes over.
     pub(super) fn resemble(&self, original: &Original) -> Result<(), WriteError> {
         let fd = self.file.as_fd();
-        let own = rustix::fs::fstat(fd).map_err(self.system("look at the replacement of"))?;
-        if own.st_uid != original.uid || own.st_gid != original.gid {
-            // Before the mode, because chown(2) clears the set-id bits.
-            let (uid, gid) = (Uid::from_raw(original.uid), Gid::from_raw(original.gid));
-            rustix::fs::fchown(fd, Some(uid), Some(gid)).map_err(|errno| WriteError::Refused {
-                path: self.path.to_owned(),
-                reason: format!("its owner cannot be kept: {}", io::Error::from(errno)),
-            })?;
-        }
+        // Before the mode, because chown(2) clears the set-id bits.
+        self.belong_to(original.uid, original.gid)?;
         let inherited = attributes(fd).map_err(self.system("read the attributes of"))?;
         let has_acl =
             |list: &[(OsString, Vec<u8>)]| list.iter().any(|(name, _)| name.as_bytes() == ACL);
@@ -112,6 +105,27 @@ impl<'f> Temporary<'f> {
         Ok(())
     }
 
+    fn belong_to(&self, uid: u32, gid: u32) -> Result<(), WriteError> {
+        let fd = self.file.as_fd();
+        let own = rustix::fs::fstat(fd).map_err(self.system("look at the replacement of"))?;
+        if own.st_uid == uid && own.st_gid == gid {
+            return Ok(());
+        }
+        rustix::fs::fchown(fd, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid))).map_err(
+            |errno| WriteError::Refused {
+                path: self.path.to_owned(),
+                reason: format!("its owner cannot be kept: {}", io::Error::from(errno)),
+            },
+        )
+    }
+
+    /// Belongs to whom the file belonged, with the permissions that it had.
+    pub(super) fn admit(&self, access: &Ownership) -> Result<(), WriteError> {
+        self.belong_to(access.uid, access.gid)?;
+        rustix::fs::fchmod(self.file.as_fd(), Mode::from_raw_mode(access.mode))
+            .map_err(self.system("set the mode of"))
+    }
+
     /// Belongs to whom the folder belongs, if we may give it away.
     pub(super) fn belong_to_folder(&self) -> Result<(), WriteError> {
         rustix::fs::fstat(self.folder)
@@ -132,12 +146,17 @@ impl<'f> Temporary<'f> {
             .map_err(self.system("replace"))?;
         self.is_named.set(true);
         fail_point("home-file.renamed");
+        Ok(())
+    }
+
+    /// Makes the name that it took durable.
+    pub(super) fn sync_folder(&self) -> Result<(), WriteError> {
         rustix::fs::fsync(self.folder).map_err(self.system("sync the folder of"))?;
         fail_point("home-file.durable");
         Ok(())
     }
 
-    /// Takes a name that nothing has.
+    /// Takes a name that nothing has, for good or not at all.
     pub(super) fn take_free_name(&self, name: &OsStr) -> Result<(), WriteError> {
         let taken = match rustix::fs::renameat_with(
             self.folder,
@@ -157,7 +176,12 @@ impl<'f> Temporary<'f> {
                 path: self.path.to_owned(),
             }),
             found => found
-                .and_then(|()| rustix::fs::fsync(self.folder))
+                .and_then(|()| {
+                    rustix::fs::fsync(self.folder).inspect_err(|_| {
+                        // Nothing more can be done about a failure here, and the caller is told of one.
+                        let _ = rustix::fs::unlinkat(self.folder, name, AtFlags::empty());
+                    })
+                })
                 .map_err(self.system("create")),
         }
     }

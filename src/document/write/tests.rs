@@ -1,5 +1,6 @@
 //! Files in, files out.
 
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 use rustix::fs::XattrFlags;

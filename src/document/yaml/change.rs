@@ -161,7 +161,7 @@ impl Changer<'_> {
         let before = if start > 0 {
             lines.ending(start - 1)
         } else {
-            None
+            self.layout.above
         };
         Layout {
             eol: own.or(before).unwrap_or(self.layout.eol),

@@ -15,8 +15,10 @@ pub(super) struct Layout {
     pub unit: usize,
     /// Columns that the dashes of a sequence are indented by below its key.
     pub dash: usize,
-    /// The line end that new lines get.
+    /// The line end that new lines get, where no neighbour has one.
     pub eol: &'static str,
+    /// How the line above the part ends.
+    pub above: Option<&'static str>,
 }
 
 /// A value that is no non-empty collection, or any value in flow style, on one line; `like` is the style

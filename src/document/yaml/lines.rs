@@ -4,21 +4,28 @@
 #[derive(Debug)]
 pub(super) struct Lines<'t> {
     text: &'t str,
+    above: usize,
 }
 
 impl<'t> Lines<'t> {
-    /// The lines of `text`.
-    pub(super) const fn new(text: &'t str) -> Self {
-        Self { text }
+    /// The lines of `text`, which stands below `above` other ones.
+    pub(super) const fn new(text: &'t str, above: usize) -> Self {
+        Self { text, above }
+    }
+
+    /// How many lines stand above the text.
+    pub(super) const fn above(&self) -> usize {
+        self.above
     }
 
     /// The number of the line that holds `at`, from 1.
     pub(super) fn number(&self, at: usize) -> usize {
         let at = at.min(self.text.len());
-        1 + self.text.as_bytes()[..at]
-            .iter()
-            .filter(|b| **b == b'\n')
-            .count()
+        1 + self.above
+            + self.text.as_bytes()[..at]
+                .iter()
+                .filter(|b| **b == b'\n')
+                .count()
     }
 
     /// Where the line that holds `at` begins.

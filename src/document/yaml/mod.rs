@@ -7,35 +7,46 @@
 //! | `schema`, `resolve` | what it means, by YAML 1.1 |
 //! | `place` | what a path names, as far as it may be edited |
 //! | `change`, `emit` | which bytes an edit replaces, by which |
+//! | `part` | the text after an edit, proved |
 //!
-//! This file makes the edit and proves it: the new text is parsed, its meaning must be exactly the one
-//! that the edit means, and every comment must be there that did not lie in what was replaced.
+//! An edit is made on the entries of the root that it touches, and on no others: their lines are read as a
+//! document of their own, edited, and read again. The meaning must be exactly the one that the edit means, and
+//! every comment must be there that did not lie in what was replaced. So an edit costs what its entries are
+//! long, not what the file is. [`Document::prove`] then says the same of all bytes and of all edits at once.
+//! Where entries cannot be told apart (an alias, a root in flow style), the whole text is the one part.
 
 mod change;
 mod emit;
 mod lines;
+mod part;
 mod place;
 mod preflight;
 mod resolve;
 mod schema;
 mod tree;
 
-use super::{Document, Edit, Invalid, Path, Refusal, Value, intent};
-use change::{Changer, Splices};
+use std::ops::Range;
+
+use super::{Document, Edit, Invalid, Key, Path, Refusal, Value};
 use emit::Layout;
 use lines::Lines;
-use place::Finder;
-use tree::{Kind, Tree};
+use part::Part;
 
 /// A YAML document.
 #[derive(Debug)]
 pub struct Yaml {
-    /// The text with its BOM.
+    /// The text with its BOM; all places below count from behind the BOM.
     text: String,
-    /// The length of the BOM; the tree counts from behind it.
+    /// The length of the BOM.
     bom: usize,
-    tree: Tree,
     value: Value,
+    /// As it was read, whatever was edited since.
+    layout: Layout,
+    comments: Vec<Range<usize>>,
+    /// Where the lines of each entry of the root begin; none if they are not told apart.
+    entries: Vec<usize>,
+    /// Whether all bytes were read together since the last edit.
+    is_proved: bool,
 }
 
 impl Yaml {
@@ -44,202 +55,132 @@ impl Yaml {
     /// # Errors
     /// When not every loader of the application would read the bytes, and read them alike.
     pub fn parse(bytes: &[u8]) -> Result<Self, Invalid> {
-        Self::read(preflight::text(bytes)?.to_owned(), preflight::bom(bytes))
+        let bom = preflight::bom(bytes);
+        let text = preflight::text(bytes)?;
+        let part = Part::read(text[bom..].to_owned(), 0)?;
+        Ok(Self::of(part, &text[..bom]))
     }
 
-    fn read(text: String, bom: usize) -> Result<Self, Invalid> {
-        let body = &text[bom..];
-        let lines = Lines::new(body);
-        let tree = tree::build(body, &lines)?;
-        preflight::tabs(body, &tree, &lines)?;
-        let value = resolve::resolve(&tree, &lines)?;
-        Ok(Self {
-            text,
-            bom,
-            tree,
-            value,
-        })
+    /// The document that a part is all of.
+    fn of(part: Part, bom: &str) -> Self {
+        Self {
+            layout: part.layout(),
+            entries: part.entries(),
+            bom: bom.len(),
+            text: if bom.is_empty() {
+                part.text
+            } else {
+                format!("{bom}{}", part.text)
+            },
+            value: part.value,
+            comments: part.tree.comments,
+            is_proved: true,
+        }
     }
 
     fn body(&self) -> &str {
         &self.text[self.bom..]
     }
 
-    /// How new lines are to look.
-    fn layout(&self) -> Layout {
-        let lines = Lines::new(self.body());
-        let nodes = &self.tree.nodes;
-        let column = |id: usize| lines.column(nodes[id].body);
-        // How far below its key each block stands, the first of either kind.
-        let below = |is_map: bool| {
-            nodes.iter().enumerate().find_map(|(id, node)| {
-                let fits = match node.kind {
-                    Kind::Map(false, _) => is_map,
-                    Kind::Seq(false, _) => !is_map,
-                    _ => false,
-                };
-                let parent = node.parent;
-                let is_value = parent != id && matches!(nodes[parent].kind, Kind::Map(false, _));
-                (fits && is_value).then(|| column(id).saturating_sub(column(parent)))
-            })
+    /// The entries of the root that an edit touches: those that its paths lead into, for a new one the last one,
+    /// and beside one that goes another one, because an empty mapping is written differently.
+    fn touched(&self, edit: &Edit) -> Range<usize> {
+        let all = 0..self.entries.len();
+        let goes = match edit {
+            Edit::Remove { path } => path.0.len() == 1,
+            Edit::Move { from, .. } => from.0.len() == 1,
+            _ => false,
         };
-        let unit = below(true).filter(|unit| *unit > 0).unwrap_or(2);
-        Layout {
-            unit,
-            dash: below(false).unwrap_or(unit),
-            eol: lines.ending(0).unwrap_or("\n"),
+        let mut run = match self.entry_of(edit.path().0.first()) {
+            Some(entry) if goes => entry.saturating_sub(1)..(entry + 1 + usize::from(entry == 0)),
+            Some(entry) => entry..entry + 1,
+            None => return all,
+        };
+        if let Edit::Move { to, .. } = edit {
+            let Some(entry) = self.entry_of(to.0.first()) else {
+                return all;
+            };
+            run = run.start.min(entry)..run.end.max(entry + 1);
         }
+        run.start..run.end.min(all.end)
     }
 
-    /// The document after one change, proved.
-    fn changed(&self, edit: &Edit, path: &Path) -> Result<Option<Self>, Refusal> {
-        let refuse = |reason: String| {
-            let line = self.line_of(&edit.path()).unwrap_or(0);
-            Refusal::new(line, path, reason)
-        };
-        let after = intent::after(&self.value, edit).map_err(refuse)?;
-        let lines = Lines::new(self.body());
-        let changer = Changer {
-            find: Finder {
-                text: self.body(),
-                lines: &lines,
-                tree: &self.tree,
-            },
-            layout: self.layout(),
-            before: &self.value,
-            after: &after,
-            path,
-        };
-        let splices = match edit {
-            _ if after == self.value => return Ok(None),
-            Edit::Set { value, .. } => changer.set(value)?,
-            Edit::Append { value, .. } => changer.append(value)?,
-            Edit::Remove { .. } => changer.remove()?,
-            Edit::Move { from, to } => match to.0.last() {
-                Some(name) if intent::same_holder(from, to) => changer.rename(name)?,
-                _ => return self.moved(from, to).map(Some),
-            },
-            Edit::Text { .. } => {
-                return Err(refuse("only a text is replaced as a whole".to_owned()));
-            }
-        };
-        self.spliced(splices, &after, Vec::new())
-            .map(Some)
-            .map_err(refuse)
-    }
-
-    /// The document after a move: written at the new place first, so that no mapping is empty in between.
-    fn moved(&self, from: &Path, to: &Path) -> Result<Self, Refusal> {
-        let refuse = |reason: String| Refusal::new(self.line_of(from).unwrap_or(0), from, reason);
-        let value = self.value.get(from).cloned().unwrap_or(Value::Null);
-        let set = Edit::Set {
-            path: to.clone(),
-            value,
-        };
-        let after = intent::after(&self.value, &set).map_err(refuse)?;
-        let lines = Lines::new(self.body());
-        let changer = Changer {
-            find: Finder {
-                text: self.body(),
-                lines: &lines,
-                tree: &self.tree,
-            },
-            layout: self.layout(),
-            before: &self.value,
-            after: &after,
-            path: to,
-        };
-        let splices = changer.copy(from)?;
-        let carried: usize = splices
+    /// The entry of the root that a path leads into; for a new one the last one, which it follows.
+    fn entry_of(&self, key: Option<&Key>) -> Option<usize> {
+        let (key, last) = (key?, self.entries.len().checked_sub(1)?);
+        let found = self
+            .value
+            .as_map()?
             .iter()
-            .map(|splice| splice.text.matches('#').count())
-            .sum();
-        let copies = if carried == 0 {
-            Vec::new()
-        } else {
-            self.comments_of(from)
-        };
-        let copied = self.spliced(splices, &after, copies).map_err(refuse)?;
-        let removed = copied.changed(&Edit::Remove { path: from.clone() }, from)?;
-        removed.ok_or_else(|| refuse("it could not be removed from where it was".to_owned()))
+            .position(|(own, _)| own.is_key(key));
+        Some(found.unwrap_or(last))
     }
 
-    /// The comments beside and inside the entry at a path.
-    fn comments_of(&self, path: &Path) -> Vec<&str> {
-        let lines = Lines::new(self.body());
-        let find = Finder {
-            text: self.body(),
-            lines: &lines,
-            tree: &self.tree,
-        };
-        let Ok(place::Place::Here(spot)) = find.place(path) else {
-            return Vec::new();
-        };
-        let start = find.start_of(path).unwrap_or(0);
-        let end = lines.end(self.tree.nodes[spot.id].range.end.max(start));
-        let comments = self.tree.comments_in(&(start..end));
-        comments
-            .iter()
-            .map(|comment| &self.body()[comment.clone()])
-            .collect()
+    /// The bytes of some entries.
+    fn lines_of(&self, run: &Range<usize>) -> Range<usize> {
+        let start_of = |entry: usize| self.entries.get(entry).copied();
+        start_of(run.start).unwrap_or(0)..start_of(run.end).unwrap_or(self.body().len())
     }
 
-    /// The document with bytes replaced, if it means `after` and holds every comment that it must:
-    /// those that were outside what is replaced, and the `added` ones.
-    fn spliced(
-        &self,
-        mut splices: Splices,
-        after: &Value,
-        added: Vec<&str>,
-    ) -> Result<Self, String> {
-        splices.sort_by_key(|splice| (splice.range.start, splice.range.end));
+    /// How new lines are to look in some entries.
+    fn layout_of(&self, run: &Range<usize>) -> Layout {
         let body = self.body();
-        let mut text = String::with_capacity(self.text.len() + 256);
-        text.push_str(&self.text[..self.bom]);
-        let mut at = 0;
-        for splice in &splices {
-            if splice.range.start < at {
-                return Err("the parts to replace overlap".to_owned());
-            }
-            text.push_str(&body[at..splice.range.start]);
-            text.push_str(&splice.text);
-            at = splice.range.end;
+        let above = self.lines_of(run).start.checked_sub(1);
+        Layout {
+            above: above.and_then(|feed| Lines::new(body, 0).ending(feed)),
+            ..self.layout
         }
-        text.push_str(&body[at..]);
-        let new = Self::read(text, self.bom).map_err(|invalid| {
-            format!("it cannot be written in place without doubt ({invalid})")
-        })?;
-        if new.value != *after {
-            return Err(
-                "it cannot be written in place: something else would change, too".to_owned(),
-            );
-        }
-        let is_kept = |comment: &&std::ops::Range<usize>| {
-            !splices
-                .iter()
-                .any(|s| s.range.start <= comment.start && comment.end <= s.range.end)
+    }
+
+    /// Some entries as a part, if their lines mean by themselves what they mean in the document.
+    fn part(&self, run: &Range<usize>) -> Option<Part> {
+        let bytes = self.lines_of(run);
+        let above = self.body()[..bytes.start].matches('\n').count();
+        let part = Part::read(self.body()[bytes].to_owned(), above).ok()?;
+        let is_same = match (&part.value, &self.value) {
+            (Value::Map(own), Value::Map(all)) => all.get(run.clone()) == Some(own),
+            _ => false,
         };
-        let kept = self
-            .tree
-            .comments
-            .iter()
-            .filter(is_kept)
-            .map(|comment| &body[comment.clone()]);
-        let mut expected: Vec<&str> = kept.chain(added).collect();
-        let mut found: Vec<&str> = new
-            .tree
-            .comments
-            .iter()
-            .map(|comment| &new.body()[comment.clone()])
-            .collect();
-        if expected != found {
-            expected.sort_unstable();
-            found.sort_unstable();
-            if expected != found {
-                return Err("a comment would be lost".to_owned());
-            }
+        is_same.then_some(part)
+    }
+
+    /// The whole text as a part.
+    fn whole(&self) -> Result<Part, Invalid> {
+        Part::read(self.body().to_owned(), 0)
+    }
+
+    /// Puts an edited part in the place of its entries.
+    fn put(&mut self, run: Range<usize>, part: Part) {
+        let old = self.lines_of(&run);
+        let end = old.start + part.text.len();
+        let moved = |at: usize| at - old.end + end;
+        let inside = |starts: &[usize]| {
+            starts.partition_point(|at| *at < old.start)..starts.partition_point(|at| *at < old.end)
+        };
+        let starts: Vec<usize> = self.comments.iter().map(|comment| comment.start).collect();
+        let within = inside(&starts);
+        for comment in &mut self.comments[within.end..] {
+            *comment = moved(comment.start)..moved(comment.end);
         }
-        Ok(new)
+        let shifted = |range: &Range<usize>| range.start + old.start..range.end + old.start;
+        self.comments
+            .splice(within, part.tree.comments.iter().map(shifted));
+        for start in &mut self.entries[run.end..] {
+            *start = moved(*start);
+        }
+        let entries = part.entries();
+        if entries.is_empty() {
+            self.entries.clear();
+        } else {
+            let entries = entries.iter().map(|start| start + old.start);
+            self.entries.splice(run.clone(), entries);
+        }
+        if let (Value::Map(all), Value::Map(own)) = (&mut self.value, part.value) {
+            all.splice(run, own);
+        }
+        self.text
+            .replace_range(self.bom + old.start..self.bom + old.end, &part.text);
+        self.is_proved = false;
     }
 }
 
@@ -253,20 +194,45 @@ impl Document for Yaml {
     }
 
     fn edit(&mut self, edit: &Edit) -> Result<(), Refusal> {
-        if let Some(new) = self.changed(edit, &edit.path())? {
-            *self = new;
+        let run = self.touched(edit);
+        if run.len() < self.entries.len()
+            && let Some(part) = self.part(&run)
+        {
+            if let Some(new) = part.changed(edit, self.layout_of(&run))? {
+                self.put(run, new);
+            }
+            return Ok(());
+        }
+        let part = self
+            .whole()
+            .map_err(|invalid| Refusal::new(invalid.line, &edit.path(), invalid.reason))?;
+        if let Some(new) = part.changed(edit, self.layout)? {
+            *self = Self {
+                layout: self.layout,
+                ..Self::of(new, &self.text[..self.bom])
+            };
+        }
+        Ok(())
+    }
+
+    fn prove(&self) -> Result<(), Invalid> {
+        if self.is_proved {
+            return Ok(());
+        }
+        let read = Self::parse(self.text.as_bytes())?;
+        if read.value != self.value {
+            return Err(Invalid::new(0, "the edits together mean something else"));
+        }
+        if read.comments != self.comments {
+            return Err(Invalid::new(0, "a comment would be lost"));
         }
         Ok(())
     }
 
     fn line_of(&self, path: &Path) -> Option<usize> {
-        let lines = Lines::new(self.body());
-        let find = Finder {
-            text: self.body(),
-            lines: &lines,
-            tree: &self.tree,
-        };
-        find.start_of(path).map(|start| lines.number(start))
+        let entry = self.entry_of(path.0.first());
+        let part = entry.and_then(|entry| self.part(&(entry..entry + 1)));
+        part.or_else(|| self.whole().ok())?.line_of(path)
     }
 }
 

@@ -9,6 +9,9 @@ use super::tree::Tree;
 /// The byte order mark in UTF-8.
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
+/// Bytes that are looked at together.
+const STRETCH: usize = 64;
+
 /// The length of the BOM in front, if there is one.
 pub(super) fn bom(bytes: &[u8]) -> usize {
     if bytes.starts_with(BOM) { BOM.len() } else { 0 }
@@ -27,7 +30,7 @@ pub(super) fn text(bytes: &[u8]) -> Result<&str, Invalid> {
     })?;
     match forbidden(body) {
         Some((at, reason)) => Err(Invalid::new(
-            Lines::new(&text[bom(bytes)..]).number(at),
+            Lines::new(&text[bom(bytes)..], 0).number(at),
             reason,
         )),
         None => Ok(text),
@@ -37,10 +40,19 @@ pub(super) fn text(bytes: &[u8]) -> Result<&str, Invalid> {
 /// The first byte that no loader, or not every one, takes.
 fn forbidden(bytes: &[u8]) -> Option<(usize, &'static str)> {
     // Of the bytes that begin something forbidden none is a common one.
+    let is_suspect = |byte: &u8| matches!(byte, 0..=8 | 0x0B..=0x1F | 0x7F | 0xC2 | 0xE2 | 0xEF);
+    // Without a branch a byte, so that many are looked at together.
+    let has_one = |stretch: &[u8]| {
+        stretch
+            .iter()
+            .fold(false, |any, byte| any | is_suspect(byte))
+    };
     let suspects = bytes
-        .iter()
+        .chunks(STRETCH)
         .enumerate()
-        .filter(|(_, byte)| matches!(byte, 0..=8 | 0x0B..=0x1F | 0x7F | 0xC2 | 0xE2 | 0xEF));
+        .filter(|(_, stretch)| has_one(stretch))
+        .flat_map(|(number, stretch)| (number * STRETCH..).zip(stretch))
+        .filter(|(_, byte)| is_suspect(byte));
     for (at, byte) in suspects {
         let reason = match (byte, &bytes[at + 1..]) {
             (b'\r', [b'\n', ..]) => continue,
@@ -65,9 +77,9 @@ pub(super) fn tabs(text: &str, tree: &Tree, lines: &Lines<'_>) -> Result<(), Inv
         let next = ranges.partition_point(|range| range.start <= at);
         next > 0 && at < ranges[next - 1].end
     };
-    let tab = text.bytes().enumerate().find(|(at, byte)| {
-        *byte == b'\t' && !is_inside(&tree.opaque, *at) && !is_inside(&tree.comments, *at)
-    });
+    let tab = text
+        .match_indices('\t')
+        .find(|(at, _)| !is_inside(&tree.opaque, *at) && !is_inside(&tree.comments, *at));
     match tab {
         Some((at, _)) => Err(Invalid::new(
             lines.number(at),

@@ -586,3 +586,73 @@ fn a_container_that_holds_a_homes_lock_serves_that_home() {
     let unknown = inventory(gathered(vec![one], Surveyed::default()));
     assert!(unknown.runtimes[0].homes.is_empty());
 }
+
+#[test]
+fn an_account_is_heard_on_its_own_homes_units_and_runtimes_alone() {
+    let cgroup = format!("{UNIT}/gateway.service");
+    let ann = seen(7, "/v/bin/hermes -p work gateway run", &cgroup, &[]);
+    let key = Key::Process(BASE + 7);
+    let honest = Surveyed {
+        homes: vec![home("work", 5, 1001)],
+        units: vec![unit("gateway.service", "active", "enabled")],
+        served: vec![served(7, &["work"])],
+        ..Surveyed::default()
+    };
+    let stopped = |manager: Manager| Unit {
+        manager: Some(manager),
+        ..unit("gateway.service", "inactive", "masked")
+    };
+    let forged = Surveyed {
+        homes: vec![
+            // Another's folder and id, as its own; root's; and one that it says is ann's.
+            Home {
+                uid: 1002,
+                status: HomeStatus::NotAProfile,
+                ..home("work", 5, 1002)
+            },
+            home("work", 6, 1002),
+            home("of-root", 7, 0),
+            home("of-ann", 8, 1001),
+        ],
+        units: vec![stopped(Manager::User(1001)), stopped(Manager::System)],
+        served: vec![Served {
+            key: key.clone(),
+            ..served(7, &["of-root"])
+        }],
+        ..Surveyed::default()
+    };
+    let mal = Account {
+        uid: 1002,
+        gid: 1002,
+        name: "mal".into(),
+        home: "/home/mal".into(),
+    };
+    for turned in [false, true] {
+        let mut all = gathered(vec![ann.clone()], honest.clone());
+        all.accounts.push(mal.clone());
+        all.surveys[0].1 = vec![key.clone()];
+        all.surveys
+            .push((mal.clone(), Vec::new(), Ok(forged.clone())));
+        if turned {
+            all.surveys.reverse();
+        }
+        let inventory = assemble(&app(), &Scope::default(), all);
+        for home in &inventory.homes {
+            let is_foreign = matches!(home.status, HomeStatus::Foreign(_));
+            assert!(
+                home.uid == 1001 && home.id == "work" && home.status == HomeStatus::Configured
+                    || home.uid == 1002 && (is_foreign || home.id == "work"),
+                "{home:?}"
+            );
+        }
+        let served: Vec<_> = inventory
+            .runtimes
+            .iter()
+            .filter(|runtime| runtime.process.is_some())
+            .collect();
+        assert_eq!(served.len(), 1, "{served:?}");
+        assert!(!served[0].homes.contains(&"of-root".to_owned()));
+        let unit = served[0].unit.as_ref().expect("ann's own manager says it");
+        assert_eq!(unit.active_state, "active");
+    }
+}

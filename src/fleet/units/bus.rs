@@ -35,6 +35,13 @@ use crate::fleet::Manager;
 /// How long a single call may take unless the caller says otherwise.
 pub const CALL_LIMIT: Duration = Duration::from_secs(2);
 
+/// How long a manager may be away: it executes itself anew (systemctl(1), `daemon-reexec`), which an upgrade
+/// of systemd does, or its bus is restarted. It comes back with the same units.
+pub const AWAY: Duration = Duration::from_secs(15);
+
+/// How often one that is away is asked: the bus that would tell may be what is away.
+const AWAY_LOOK: Duration = Duration::from_millis(100);
+
 /// The name of every systemd manager on its bus.
 const SYSTEMD: &str = "org.freedesktop.systemd1";
 
@@ -58,6 +65,16 @@ pub struct Bus {
     inbox: VecDeque<Signal>,
     limit: Duration,
     manager: Manager,
+    socket: PathBuf,
+    watched: Option<Watched>,
+}
+
+/// What is watched, so that it can be watched again on another connection.
+#[derive(Debug, Clone)]
+struct Watched {
+    unit: String,
+    object: String,
+    units: bool,
 }
 
 /// Whether a manager can be asked at all.
@@ -173,6 +190,8 @@ impl Bus {
             inbox: VecDeque::new(),
             limit,
             manager,
+            socket: socket.to_owned(),
+            watched: None,
         })
     }
 
@@ -209,7 +228,81 @@ impl Bus {
         self.manager
     }
 
-    /// Calls a method of the manager at `path` and reads the answer.
+    /// Asks for what changes nothing, and asks again where the manager, or its bus, is away for a moment.
+    ///
+    /// # Errors
+    /// See [`Trouble`]; it was away for longer than [`AWAY`].
+    pub fn query<B, R>(
+        &mut self,
+        path: &str,
+        interface: &str,
+        method: &str,
+        body: &B,
+    ) -> Result<R, Trouble>
+    where
+        B: serde::Serialize + DynamicType,
+        R: for<'d> DynamicDeserialize<'d>,
+    {
+        let until = Instant::now() + AWAY;
+        loop {
+            match self.call(path, interface, method, body) {
+                Err(trouble) if trouble.is_away() => self.come_back(&trouble, until)?,
+                answer => return answer,
+            }
+        }
+    }
+
+    /// Asks the manager's own object, as [`Bus::query`] does.
+    ///
+    /// # Errors
+    /// As for [`Bus::query`].
+    pub fn query_manager<B, R>(&mut self, method: &str, body: &B) -> Result<R, Trouble>
+    where
+        B: serde::Serialize + DynamicType,
+        R: for<'d> DynamicDeserialize<'d>,
+    {
+        self.query(MANAGER_PATH, MANAGER, method, body)
+    }
+
+    /// After a trouble that [`Trouble::is_away`]: waits a moment, and connects anew where the connection broke.
+    ///
+    /// A manager that executes itself anew keeps its subscribers; a bus that is restarted keeps nothing, and
+    /// what was told meanwhile is lost: who watches a job asks for it.
+    ///
+    /// # Errors
+    /// The same trouble, at `until`.
+    pub fn come_back(&mut self, trouble: &Trouble, until: Instant) -> Result<(), Trouble> {
+        loop {
+            if Instant::now() >= until {
+                return Err(trouble.clone());
+            }
+            std::thread::sleep(AWAY_LOOK);
+            if !matches!(trouble, Trouble::Lost(_)) || self.reconnect().is_ok() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn reconnect(&mut self) -> Result<(), Trouble> {
+        let opened = Self::open(&self.socket, self.manager, self.limit);
+        let mut fresh = opened.map_err(|opening| match opening {
+            Opening::NoBus(reason) => Trouble::Lost(reason),
+            Opening::Trouble(trouble) => trouble,
+        })?;
+        if !fresh.is_owned()? {
+            return Err(Trouble::Lost("no service manager is on the bus".into()));
+        }
+        if let Some(watched) = self.watched.clone() {
+            fresh.watch(&watched.unit, &watched.object, watched.units)?;
+        }
+        fresh.inbox = std::mem::take(&mut self.inbox);
+        // Whoever waits for a signal must look: what it waits for may have come and gone.
+        fresh.inbox.push_back(Signal::OwnerChanged);
+        *self = fresh;
+        Ok(())
+    }
+
+    /// Calls a method of the manager at `path` once and reads the answer.
     ///
     /// # Errors
     /// See [`Trouble`].
@@ -227,7 +320,7 @@ impl Bus {
         self.ask(SYSTEMD, path, interface, method, body)
     }
 
-    /// Calls a method of the manager's own object.
+    /// Calls a method of the manager's own object once.
     ///
     /// # Errors
     /// See [`Trouble`].
@@ -287,7 +380,7 @@ impl Bus {
     }
 
     /// Asks to be told of the jobs of one unit, of changes of its object, and with `units` of every
-    /// unit that is loaded. Must come before what is to be watched: only subscribers are told of
+    /// unit that is loaded, and keeps the unit loaded. Must come before what is to be watched: only subscribers are told of
     /// other people's jobs.
     ///
     /// # Errors
@@ -296,6 +389,11 @@ impl Bus {
         if self.stream.is_none() {
             self.stream = Some(MessageStream::from(&self.connection));
         }
+        let watched = Watched {
+            unit: unit.to_owned(),
+            object: object.to_owned(),
+            units,
+        };
         let manager = format!("type='signal',sender='{SYSTEMD}',path='{MANAGER_PATH}'");
         let unit = unit.replace('\'', "'\\''");
         let mut rules = vec![
@@ -312,16 +410,28 @@ impl Bus {
         }
         match self.manage::<_, ()>("Subscribe", &()) {
             // The rules alone may have been answered by an earlier subscription of this connection.
-            Err(Trouble::Refused { name, .. }) if name.ends_with(".AlreadySubscribed") => Ok(()),
-            other => other,
+            Err(Trouble::Refused { name, .. }) if name.ends_with(".AlreadySubscribed") => {}
+            other => other?,
+        }
+        // A unit that dies unreferenced is unloaded, and its result is lost; the reference goes with
+        // this connection. It may be refused: then the unit is read as long as it stays loaded.
+        let _: Result<(), Trouble> = self.manage("RefUnit", &watched.unit.as_str());
+        self.watched = Some(watched);
+        Ok(())
+    }
+
+    /// Waits for signals, at most `limit`; returns early with the first. A connection that broke is made anew.
+    ///
+    /// # Errors
+    /// When the connection broke, and none could be made for longer than [`AWAY`].
+    pub fn wait(&mut self, limit: Duration) -> Result<(), Trouble> {
+        match self.listen(limit) {
+            Err(trouble @ Trouble::Lost(_)) => self.come_back(&trouble, Instant::now() + AWAY),
+            heard => heard,
         }
     }
 
-    /// Waits for signals, at most `limit`; returns early with the first.
-    ///
-    /// # Errors
-    /// When the connection broke.
-    pub fn wait(&mut self, limit: Duration) -> Result<(), Trouble> {
+    fn listen(&mut self, limit: Duration) -> Result<(), Trouble> {
         if !self.inbox.is_empty() {
             return Ok(());
         }
@@ -401,6 +511,20 @@ impl Signal {
 }
 
 impl Trouble {
+    /// Whether it says that nobody was there to answer just then: the connection broke, or nobody had the
+    /// manager's name. Nothing follows from it about a unit.
+    #[must_use]
+    pub fn is_away(&self) -> bool {
+        match self {
+            Self::Lost(_) => true,
+            Self::Refused { name, .. } => matches!(
+                short(name),
+                "NoReply" | "NameHasNoOwner" | "ServiceUnknown" | "Disconnected"
+            ),
+            Self::Mute(_) => false,
+        }
+    }
+
     /// The error of a whole task that this trouble ends; `who` is the manager.
     #[must_use]
     pub fn into_error(self, who: &str) -> Error {

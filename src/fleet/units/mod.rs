@@ -139,7 +139,7 @@ fn dependencies_active(bus: &mut Bus, unit: &Unit) -> Result<bool, Trouble> {
     if patterns.is_empty() {
         return Ok(true);
     }
-    let listed: Vec<Listed> = bus.manage("ListUnitsByPatterns", &(any, patterns))?;
+    let listed: Vec<Listed> = bus.query_manager("ListUnitsByPatterns", &(any, patterns))?;
     Ok(names.iter().all(|name| {
         listed
             .iter()
@@ -174,7 +174,7 @@ impl Survey<'_> {
 
         let pattern = ["*.service"].as_slice();
         let any: &[&str] = &[];
-        let listed: Vec<Listed> = bus.manage("ListUnitsByPatterns", &(any, pattern))?;
+        let listed: Vec<Listed> = bus.query_manager("ListUnitsByPatterns", &(any, pattern))?;
         let loaded: BTreeMap<&str, &Listed> =
             listed.iter().map(|unit| (unit.0.as_str(), unit)).collect();
         let files = self.look_at();
@@ -339,7 +339,7 @@ impl Survey<'_> {
                 continue;
             }
             // This looks at links of the file and loads nothing.
-            let state: String = match bus.manage("GetUnitFileState", &name.as_str()) {
+            let state: String = match bus.query_manager("GetUnitFileState", &name.as_str()) {
                 Ok(state) => state,
                 Err(Trouble::Refused { message, .. }) => {
                     self.notes.push(format!("{name}: {message}"));
@@ -599,5 +599,5 @@ fn truth(value: &str) -> bool {
 }
 
 fn manager_property(bus: &mut Bus, name: &str) -> Result<OwnedVariant, Trouble> {
-    bus.call(bus::MANAGER_PATH, PROPERTIES, "Get", &(bus::MANAGER, name))
+    bus.query(bus::MANAGER_PATH, PROPERTIES, "Get", &(bus::MANAGER, name))
 }

@@ -11,7 +11,7 @@ use zbus::{OwnedObjectPath, OwnedVariant};
 use super::PROPERTIES;
 use super::bus::{Bus, Trouble};
 use crate::error::{Error, Kind, Result};
-use crate::fleet::Unit;
+use crate::fleet::{Unit, procfs};
 
 /// Reads a loaded unit whole, in one reply: two would be torn (the state of before a restart with
 /// the process of after it). The empty interface name asks for all interfaces of the object.
@@ -19,7 +19,7 @@ use crate::fleet::Unit;
 /// # Errors
 /// When the manager does not answer, or answers without what every unit has.
 pub fn read(bus: &mut Bus, object: &str) -> Result<Unit, Trouble> {
-    let reply: HashMap<String, OwnedVariant> = bus.call(object, PROPERTIES, "GetAll", &"")?;
+    let reply: HashMap<String, OwnedVariant> = bus.query(object, PROPERTIES, "GetAll", &"")?;
     let mut unit = Properties(reply)
         .unit()
         .map_err(|error| Trouble::Lost(error.to_string()))?;
@@ -78,6 +78,10 @@ impl Properties {
 
     fn service(&mut self, unit: &mut Unit) {
         unit.control_group = self.may("ControlGroup");
+        let freezer: String = self.may("FreezerState");
+        // A slice above it, or somebody past the manager, may have frozen it as well.
+        unit.is_frozen = matches!(freezer.as_str(), "frozen" | "freezing")
+            || procfs::is_frozen(&unit.control_group);
         unit.result = self.may("Result");
         unit.exec_main_code = self.may("ExecMainCode");
         unit.exec_main_status = self.may("ExecMainStatus");

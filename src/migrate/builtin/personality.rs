@@ -61,7 +61,7 @@ fn is_known(config: &Value, options: &Value, neutral: &[&str], prompt: &str) -> 
     {
         return true;
     }
-    let digest = super::super::sha256(prompt.as_bytes());
+    let digest = crate::digest::sha256(prompt.as_bytes());
     let builtins = options
         .field("builtins")
         .and_then(Value::as_map)

@@ -119,21 +119,27 @@ fn a_planned_home_is_written_and_is_current_afterwards() {
 fn a_current_home_is_not_written() {
     let scratch = Scratch::new();
     let home = scratch.home("a", &[("config.yaml", "_config_version: 50\n")]);
-    let before = std::fs::metadata(home.path.join("config.yaml")).unwrap();
-    let folder = std::fs::metadata(&home.path).unwrap();
+    let state = |path: &Path| {
+        let meta = std::fs::metadata(path).unwrap();
+        let times = (
+            meta.mtime(),
+            meta.mtime_nsec(),
+            meta.ctime(),
+            meta.ctime_nsec(),
+        );
+        (meta.ino(), times)
+    };
+    let all = || (state(&home.path), state(&home.path.join("config.yaml")));
+    let before = all();
     assert_eq!(
         scratch.evaluate(std::slice::from_ref(&home))[0].outcome,
         HomeOutcome::Current
     );
-    let after = std::fs::metadata(home.path.join("config.yaml")).unwrap();
-    assert_eq!(
-        (before.ino(), before.ctime_nsec()),
-        (after.ino(), after.ctime_nsec())
-    );
-    assert_eq!(
-        folder.ctime_nsec(),
-        std::fs::metadata(&home.path).unwrap().ctime_nsec()
-    );
+    assert_eq!(all(), before);
+    // Not even if somebody asks for it.
+    let done = scratch.commit(&[(home.clone(), Vec::new(), Vec::new())]);
+    assert_eq!(done[0].outcome, HomeOutcome::Conflict);
+    assert_eq!(all(), before);
 }
 
 #[test]
@@ -169,7 +175,7 @@ fn a_failure_before_the_configuration_puts_the_others_back() {
     let originals = view.originals.into_inner();
     let writes = after
         .iter()
-        .map(|(path, bytes)| (&originals[path], bytes.clone()))
+        .map(|(path, bytes)| Write::Replace(&originals[path], bytes))
         .collect();
     let failed = write_all(&app(), &view.folder, writes).unwrap_err();
     assert_eq!(failed.outcome, HomeOutcome::Conflict, "{}", failed.reason);
@@ -282,20 +288,25 @@ fn a_snapshot_is_fetched_and_put_back() {
     assert_eq!(fetched.files[0].bytes, OLD.as_bytes());
     assert_eq!(
         fetched.files[0].sha256,
-        super::super::sha256(OLD.as_bytes())
+        crate::digest::sha256(OLD.as_bytes())
     );
     let planned = scratch.planned(&home);
     let done = scratch.commit(&[planned]).remove(0);
     let back = |file: &FetchedFile| RestoreFile {
         path: file.path.clone(),
-        bytes: file.bytes.clone(),
+        was: Was::Present {
+            bytes: file.bytes.clone(),
+            access: Ownership {
+                mode: file.mode,
+                uid: file.uid,
+                gid: file.gid,
+            },
+        },
         sha256_now: done
             .files
             .iter()
             .find(|own| own.path == file.path)
-            .unwrap()
-            .sha256_after
-            .clone(),
+            .map(|own| own.sha256_after.clone()),
     };
     let homes = vec![(
         home.clone(),
@@ -341,4 +352,59 @@ fn plugins_are_found_through_links_inside_the_tree() {
         .into_iter()
         .find(|change| change.path == "plugins.enabled");
     assert_eq!(change.unwrap().after, Some(serde_json::json!(["bee"])));
+}
+
+#[test]
+fn a_made_file_goes_and_a_removed_one_comes_back_and_a_failure_undoes_both() {
+    let scratch = Scratch::new();
+    let home = scratch.home("a", &[("config.yaml", OLD), ("made", "made")]);
+    let access = Ownership {
+        mode: 0o640,
+        uid: scratch.world.account.uid,
+        gid: scratch.world.account.gid,
+    };
+    let present = |bytes: &str| Was::Present {
+        bytes: bytes.into(),
+        access,
+    };
+    let file = |path: &str, was: Was, now: Option<&str>| RestoreFile {
+        path: path.into(),
+        was,
+        sha256_now: now.map(|now| crate::digest::sha256(now.as_bytes())),
+    };
+    let restore = |files: &[RestoreFile]| {
+        let homes = vec![(home.clone(), files.to_vec())];
+        let restore = Restore { app: app(), homes };
+        let text = serde_json::to_string(&restore).unwrap();
+        // As it would reach a helper.
+        let restore: Restore = serde_json::from_str(&text).unwrap();
+        told(|tell| restore.perform(&scratch.world, tell))
+            .remove(0)
+            .failure
+    };
+    let made = file("made", Was::Absent, Some("made"));
+    let gone = file("gone", present("gone"), None);
+    let config = file("config.yaml", present("new: 1\n"), Some(OLD));
+
+    // The last of them cannot be written, after the others were.
+    let nowhere = file("none/y", present("y"), None);
+    let failed = restore(&[made.clone(), gone.clone(), nowhere, config.clone()]).unwrap();
+    assert_eq!(failed.outcome, HomeOutcome::Failed, "{failed:?}");
+    assert_eq!(text(&home, "made"), "made");
+    assert_eq!(text(&home, "config.yaml"), OLD);
+    assert!(!home.path.join("gone").exists());
+
+    for _ in 0..2 {
+        assert_eq!(restore(&[made.clone(), gone.clone(), config.clone()]), None);
+        assert!(!home.path.join("made").exists());
+        assert_eq!(text(&home, "gone"), "gone");
+        let meta = std::fs::metadata(home.path.join("gone")).unwrap();
+        assert_eq!(meta.permissions().mode() & 0o7777, 0o640);
+        assert_eq!(text(&home, "config.yaml"), "new: 1\n");
+    }
+    // What is a link by now is nobody's file of ours.
+    symlink("gone", home.path.join("made")).unwrap();
+    let linked = restore(&[file("made", Was::Absent, Some("gone"))]).unwrap();
+    assert!(linked.reason.contains("it is a link"), "{linked:?}");
+    assert!(home.path.join("made").exists() && home.path.join("gone").exists());
 }

@@ -1,31 +1,18 @@
 //! What is seen of a unit while an order is carried out: its state, its jobs, who else acts on it, and
 //! which processes live in it. Reads and remembers; what to do about it is decided in `systemd`.
 
-use std::time::Duration;
-
 use zbus::OwnedVariant;
 
 use super::super::scene;
 use super::super::scene::left;
 use super::super::{ForeignJob, Observation};
-use super::{Acting, Halt, JOB, Job, LOOK, PROPERTIES};
+use super::{Acting, Halt, JOB, Job, PROPERTIES};
 use crate::fleet::units::bus::{self, Signal, Trouble};
 use crate::fleet::units::{self, files};
 use crate::fleet::{Process, Unit, procfs};
 
 /// How often a state is read anew because more was told; a unit that changes faster is in no state.
 const QUIET_READS: usize = 20;
-
-/// How long a manager may be away while it executes itself anew.
-const AWAY: Duration = Duration::from_secs(5);
-
-/// Whether an error of the bus itself says that nobody had the manager's name just then.
-pub(super) fn is_away(error: &str) -> bool {
-    matches!(
-        bus::short(error),
-        "NoReply" | "NameHasNoOwner" | "ServiceUnknown" | "Disconnected"
-    )
-}
 
 /// When the unit was started, as it was when it was last seen up, and how many jobs were known then.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,19 +75,23 @@ impl Acting<'_> {
         Ok(told)
     }
 
-    /// The unit in one reply; a manager that executes itself anew is away for a moment (systemctl(1),
-    /// `daemon-reexec`), and comes back with the same units.
+    /// The unit in one reply. A manager that answered before and is slow now, as on a busy machine, is asked
+    /// again: what is seen of a restart must not end with the first answer that is late.
     fn read_unit(&mut self) -> Result<Unit, Halt> {
-        let until = self.clock.until(AWAY);
+        let until = self.clock.until(bus::AWAY);
         loop {
             match units::read(&mut self.bus, &self.object) {
-                Err(Trouble::Refused { name, .. }) if is_away(&name) && !left(until).is_zero() => {
-                    self.bus.wait(LOOK.min(left(until)))?;
-                    self.collect()?;
+                Err(Trouble::Mute(_)) if self.was_read() && !left(until).is_zero() => {
+                    self.clock.tell("manager", None)?;
                 }
                 answer => return Ok(answer?),
             }
         }
+    }
+
+    /// Whether the unit was read at least once.
+    fn was_read(&self) -> bool {
+        !self.last.name.is_empty()
     }
 
     /// Takes in what the manager told; says whether it told anything.
@@ -153,7 +144,8 @@ impl Acting<'_> {
             return;
         }
         let body = (JOB, "JobType");
-        let job_type: Result<OwnedVariant, Trouble> = self.bus.call(path, PROPERTIES, "Get", &body);
+        let job_type: Result<OwnedVariant, Trouble> =
+            self.bus.query(path, PROPERTIES, "Get", &body);
         let job_type = job_type
             .ok()
             .and_then(|value| String::try_from(value).ok())
@@ -249,13 +241,9 @@ impl Acting<'_> {
         self.seen.self_after = scene::report_of(&reports, &successors)
             .or(reports.first())
             .cloned();
-        self.seen.old_alive = match (&self.life, &self.order.expected.incarnation) {
-            (Some(life), _) => life.is_over().ok().map(|over| !over),
-            (None, Some(incarnation)) => match procfs::start_ticks(incarnation.pid) {
-                Ok(start) => Some(start == Some(incarnation.start_ticks)),
-                Err(_) => None,
-            },
-            (None, None) => Some(false),
+        self.seen.old_alive = match &self.life {
+            Some(life) => life.is_over().ok().map(|over| !over),
+            None => scene::is_alive(self.order),
         };
         self.seen.successors = successors;
         self.seen.survivors = survivors;
