@@ -88,37 +88,34 @@ fn version(wish: &Wish, machine: &Machine) -> Row {
     )
 }
 
-/// `update plan`, and what must be true of it: one row a home and a runtime, and nothing touched.
-fn planner<'a>(machine: &'a Machine, verb: &'a str) -> Contestant<'a> {
-    let mut command = vec![UPDATE, verb, "--json"];
-    // Without a runtime no install says what is expected.
-    if machine.served().next().is_none() {
-        command.extend(["--to", "50"]);
-    }
+/// A look at homes with the bytes that `text` says, and what must be true of it: one row a home and a runtime, and
+/// nothing touched.
+fn planner<'a>(machine: &'a Machine, verb: &'a str, text: fn(usize) -> String) -> Contestant<'a> {
     let lives = machine.lives();
-    Contestant::new(Role::Ours, &command).check(move |output| {
+    let (from, outcome) = if text(0) == before(0) {
+        ("12", "migrated")
+    } else {
+        ("50", "current")
+    };
+    Contestant::new(Role::Ours, &[UPDATE, verb, "--json"]).check(move |output| {
         let value = document(output)?;
         let homes = rows(&value, "homes");
         let ready = |row: &&Value| {
-            row["from"] == "12" && row["to"] == homes::EXPECTED && row["outcome"] == "migrated"
+            row["from"] == from && row["to"] == homes::EXPECTED && row["outcome"] == outcome
         };
-        if homes.len() != machine.homes.len() || homes.iter().filter(ready).count() != homes.len() {
+        let count = homes.iter().filter(ready).count();
+        if [homes.len(), count] != [machine.homes.len(); 2] {
+            let first = homes.first().unwrap_or(&Value::Null);
             return Err(format!(
-                "{} homes, of which {} are to be migrated; the first: {}",
-                homes.len(),
-                homes.iter().filter(ready).count(),
-                homes.first().unwrap_or(&Value::Null)
+                "{} homes, {count} of them {outcome}; the first: {first}",
+                homes.len()
             ));
         }
-        let runtimes = rows(&value, "runtimes");
-        if runtimes.len() != lives.len() {
-            return Err(format!(
-                "{} runtimes in place of {}",
-                runtimes.len(),
-                lives.len()
-            ));
+        let runtimes = rows(&value, "runtimes").len();
+        if runtimes != lives.len() {
+            return Err(format!("{runtimes} runtimes in place of {}", lives.len()));
         }
-        untouched(machine, &lives, before)
+        untouched(machine, &lives, text)
     })
 }
 
@@ -142,7 +139,10 @@ fn looker(times: &str) -> Contestant<'static> {
 }
 
 fn plan_beside_the_peer(wish: &Wish, machine: &Machine, peer: bool) -> Row {
-    let mut contestants = vec![planner(machine, "plan").by("ann0"), looker("1").by("ann0")];
+    let mut contestants = vec![
+        planner(machine, "plan", before).by("ann0"),
+        looker("1").by("ann0"),
+    ];
     if peer {
         contestants.push(
             Contestant::new(Role::Peer, &Peer::plan())
@@ -180,7 +180,7 @@ fn plan_in_a_crowd(wish: &Wish, machine: &Machine) -> Vec<Row> {
     let one = |size: &usize| {
         let _crowd = machine.crowd(*size);
         let contestants = vec![
-            planner(machine, "plan"),
+            planner(machine, "plan", before),
             Contestant::new(Role::Limit, &[BENCH, "walk"]),
         ];
         let goals: &[Goal] = if *size == 5000 {
@@ -194,12 +194,12 @@ fn plan_in_a_crowd(wish: &Wish, machine: &Machine) -> Vec<Row> {
     sizes.iter().map(one).collect()
 }
 
-/// What is looked at, from few homes to many.
+/// What is looked at, from few homes to many: as it is once all is well, and where every home has to be migrated.
 fn at_scale(wish: &Wish) -> Vec<Row> {
     let sizes: &[(usize, usize, usize)] = if wish.quick {
         &[(100, 5, 0)]
     } else {
-        &[(100, 0, 0), (1000, 50, 2000), (10_000, 500, 20_000)]
+        &[(100, 5, 200), (1000, 50, 2000), (10_000, 500, 20_000)]
     };
     let mut all = Vec::new();
     for &(homes, runtimes, processes) in sizes {
@@ -214,35 +214,35 @@ fn at_scale(wish: &Wish) -> Vec<Row> {
                 "{homes} homes, {runtimes} runtimes, {} processes",
                 machine.processes()
             );
-            if wish.has("plan") {
-                let goals: &[Goal] = if homes == 10_000 {
-                    &[Goal::Time(Duration::from_secs(1)), Goal::Memory(128.0)]
-                } else {
-                    &[]
-                };
-                let contestants = vec![planner(machine, "plan"), looker("1")];
-                all.push(hold(
-                    machine,
-                    ("plan", size.clone()),
-                    wish.rounds(7),
-                    goals,
-                    contestants,
-                ));
-            }
-            if wish.has("status") {
-                let contestants = vec![planner(machine, "status"), looker("1")];
-                all.push(hold(
-                    machine,
-                    ("status", size.clone()),
-                    wish.rounds(7),
-                    &[],
-                    contestants,
-                ));
-            }
-            if wish.has("reconcile") && runtimes > 0 {
+            all.extend(looks(wish, machine, &size));
+            if wish.has("reconcile") {
                 all.push(reconcile(wish, machine, size));
             }
         });
+    }
+    all
+}
+
+fn looks(wish: &Wish, machine: &Machine, size: &str) -> Vec<Row> {
+    let largest: &[Goal] = &[Goal::Time(Duration::from_secs(1)), Goal::Memory(128.0)];
+    let is_largest = machine.homes.len() == 10_000;
+    let mut all = Vec::new();
+    for (text, what, verbs) in [
+        (after as fn(usize) -> String, "", &["plan", "status"][..]),
+        (before, ", all to migrate", &["plan"]),
+    ] {
+        machine.reset(text);
+        for &verb in verbs.iter().filter(|verb| wish.has(verb)) {
+            let goals = if is_largest && verb == "plan" && what.is_empty() {
+                largest
+            } else {
+                &[]
+            };
+            let case = if verb == "plan" { "plan" } else { "status" };
+            let contestants = vec![planner(machine, verb, text), looker("1")];
+            let name = (case, format!("{size}{what}"));
+            all.push(hold(machine, name, wish.rounds(7), goals, contestants));
+        }
     }
     all
 }
