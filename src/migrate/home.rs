@@ -292,8 +292,11 @@ impl Task for Commit {
 
     fn perform(self, _: &World, tell: &mut dyn FnMut(Committed) -> Result<()>) -> Result<()> {
         let catalog = Catalog::load(&self.app, &self.site_steps)?;
-        side_by_side(WRITERS, &self.homes, tell, |(target, files, dirs)| {
-            match commit(&self.app, &catalog, target, files, dirs) {
+        side_by_side(
+            WRITERS,
+            &self.homes,
+            tell,
+            |(target, files, dirs)| match commit(&self.app, &catalog, target, files, dirs) {
                 Ok(()) => Committed {
                     id: target.id.clone(),
                     outcome: HomeOutcome::Migrated,
@@ -306,8 +309,8 @@ impl Task for Commit {
                     reason: failed.reason,
                     files: Vec::new(),
                 },
-            }
-        })
+            },
+        )
     }
 }
 
