@@ -232,7 +232,12 @@ fn migrate(world: &World, folder: &Path, homes: Vec<HomeTarget>) {
         site_steps: Vec::new(),
         homes: homes.clone(),
     };
-    let evaluations = look.perform(world, &mut |()| Ok(())).unwrap();
+    let mut evaluations = Vec::new();
+    let mut add = |evaluation| {
+        evaluations.push(evaluation);
+        Ok(())
+    };
+    look.perform(world, &mut add).unwrap();
     let state = State::at(&folder.join("state"));
     let lock = Lock::take(world, &folder.join("lock"), "run", Duration::ZERO).unwrap();
     state.prepare(world, &lock).unwrap();

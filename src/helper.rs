@@ -42,8 +42,11 @@ const MEMORY_LIMIT: u64 = 2 << 30;
 /// A helper whose channel was closed has this long to end.
 const END_LIMIT: Duration = Duration::from_secs(2);
 
-/// How many descriptors a helper may have open.
+/// How many descriptors a helper may have open, unless it asks for more.
 const DESCRIPTOR_LIMIT: u64 = 256;
+
+/// How many it may ask for: one that locks homes holds one a home.
+const MOST_DESCRIPTORS: u64 = 1 << 16;
 
 /// Work that is done as one account.
 pub trait Task: Serialize + DeserializeOwned {
@@ -382,18 +385,31 @@ pub fn become_account(invocation: &Invocation) -> Result<()> {
 /// What a child would inherit for good, so only of helpers that start nothing in another's place.
 fn confine() -> std::result::Result<(), (&'static str, rustix::io::Errno)> {
     rustix::thread::set_no_new_privs(true).map_err(|error| ("renounce new privileges", error))?;
-    for (resource, limit) in [
-        (Resource::As, MEMORY_LIMIT),
-        (Resource::Nofile, DESCRIPTOR_LIMIT),
-        (Resource::Core, 0),
+    for (resource, current, maximum) in [
+        (Resource::As, MEMORY_LIMIT, MEMORY_LIMIT),
+        (Resource::Nofile, DESCRIPTOR_LIMIT, MOST_DESCRIPTORS),
+        (Resource::Core, 0, 0),
     ] {
         let limit = Rlimit {
-            current: Some(limit),
-            maximum: Some(limit),
+            current: Some(current),
+            maximum: Some(maximum),
         };
         rustix::process::setrlimit(resource, limit).map_err(|error| ("set the limits", error))?;
     }
     Ok(())
+}
+
+/// Raises the number of descriptors that this process may have open by `more`, as far as it may: where that is
+/// not far enough, opening one says so.
+pub fn make_room(more: usize) {
+    let mut limit = rustix::process::getrlimit(Resource::Nofile);
+    let more = u64::try_from(more).unwrap_or(u64::MAX);
+    let wanted = limit.current.map(|now| now.saturating_add(more));
+    limit.current = match (wanted, limit.maximum) {
+        (Some(wanted), Some(most)) => Some(wanted.min(most)),
+        (wanted, _) => wanted,
+    };
+    let _ = rustix::process::setrlimit(Resource::Nofile, limit);
 }
 
 /// Serves one task on the socket that is standard input, then returns.

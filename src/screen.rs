@@ -56,32 +56,107 @@ const PLAIN_NAMES: &[&str] = &[
     "key_env",
 ];
 
-/// Shapes that tokens of well-known services have, and passwords in addresses.
-static SHAPES: LazyLock<Vec<Regex>> = LazyLock::new(|| {
-    [
-        r"(?i)\b(sk|pk|rk|ghp|gho|ghu|ghs|ghr|glpat|xox[abposr]|hf|gsk|AIza|ya29|npm|dop|shpat|tvly|nvapi|or)[-_][A-Za-z0-9_\-]{8,}",
-        r"\bgithub_pat_[A-Za-z0-9_]{20,}",
-        r"\bAKIA[0-9A-Z]{16}\b",
-        r"\bAIza[0-9A-Za-z_\-]{30,}",
-        r"\beyJ[A-Za-z0-9_\-]{8,}(\.[A-Za-z0-9_\-]+){1,2}",
-        r"\b[0-9]{8,10}:[A-Za-z0-9_\-]{30,}",
-        r"(?i)\b(bearer|basic|token)\s+[A-Za-z0-9+/_\-.=]{8,}",
-        r"-----BEGIN [A-Z ]+-----[^-]*(-----END [A-Z ]+-----)?",
-        r"(?i)[?&](key|token|secret|password|sig|signature|auth|access_token|api_key)=[^&\s]+",
-    ]
-    .into_iter()
-    .filter_map(|shape| Regex::new(shape).ok())
-    .collect()
-});
+/// A pattern, and what every text has that it matches. Looking for that costs next to nothing, and most texts
+/// are short words without it.
+struct Shape {
+    needs: fn(&str) -> bool,
+    pattern: LazyLock<Option<Regex>>,
+}
 
-static URL_USER: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"([A-Za-z][A-Za-z0-9+.\-]*://)[^/\s@]+@").ok());
+impl Shape {
+    const fn new(needs: fn(&str) -> bool, compile: fn() -> Option<Regex>) -> Self {
+        Self {
+            needs,
+            pattern: LazyLock::new(compile),
+        }
+    }
 
-static ASSIGNED: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r#"([A-Za-z_][A-Za-z0-9_\-]*)(\s*[=:]\s*)("[^"]*"|'[^']*'|[^\s,;&]+)"#).ok()
-});
+    /// The pattern, where it can match.
+    fn if_possible(&self, text: &str) -> Option<&Regex> {
+        (self.needs)(text).then(|| self.pattern.as_ref()).flatten()
+    }
+}
 
-static WORD: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"[A-Za-z0-9+/_\-=]{20,}").ok());
+/// Shapes that tokens of well-known services have.
+static SHAPES: [Shape; 9] = [
+    Shape::new(
+        |text| has_run(text, 11, |byte| matches!(byte, b'_' | b'-')),
+        || {
+            Regex::new(r"(?i)\b(sk|pk|rk|ghp|gho|ghu|ghs|ghr|glpat|xox[abposr]|hf|gsk|AIza|ya29|npm|dop|shpat|tvly|nvapi|or)[-_][A-Za-z0-9_\-]{8,}").ok()
+        },
+    ),
+    Shape::new(
+        |text| text.contains("github_pat_"),
+        || Regex::new(r"\bgithub_pat_[A-Za-z0-9_]{20,}").ok(),
+    ),
+    Shape::new(
+        |text| text.contains("AKIA"),
+        || Regex::new(r"\bAKIA[0-9A-Z]{16}\b").ok(),
+    ),
+    Shape::new(
+        |text| text.contains("AIza"),
+        || Regex::new(r"\bAIza[0-9A-Za-z_\-]{30,}").ok(),
+    ),
+    Shape::new(
+        |text| text.contains("eyJ"),
+        || Regex::new(r"\beyJ[A-Za-z0-9_\-]{8,}(\.[A-Za-z0-9_\-]+){1,2}").ok(),
+    ),
+    Shape::new(
+        |text| text.contains(':'),
+        || Regex::new(r"\b[0-9]{8,10}:[A-Za-z0-9_\-]{30,}").ok(),
+    ),
+    Shape::new(
+        |text| {
+            text.bytes()
+                .any(|byte| matches!(byte, b'\t'..=b'\r' | b' '))
+        },
+        || Regex::new(r"(?i)\b(bearer|basic|token)\s+[A-Za-z0-9+/_\-.=]{8,}").ok(),
+    ),
+    Shape::new(
+        |text| text.contains("-----BEGIN "),
+        || Regex::new(r"-----BEGIN [A-Z ]+-----[^-]*(-----END [A-Z ]+-----)?").ok(),
+    ),
+    Shape::new(
+        |text| text.contains('=') && text.contains(['?', '&']),
+        || {
+            Regex::new(r"(?i)[?&](key|token|secret|password|sig|signature|auth|access_token|api_key)=[^&\s]+").ok()
+        },
+    ),
+];
+
+/// Passwords in addresses.
+static URL_USER: Shape = Shape::new(
+    |text| text.contains("://") && text.contains('@'),
+    || Regex::new(r"([A-Za-z][A-Za-z0-9+.\-]*://)[^/\s@]+@").ok(),
+);
+
+static ASSIGNED: Shape = Shape::new(
+    |text| text.contains(['=', ':']),
+    || Regex::new(r#"([A-Za-z_][A-Za-z0-9_\-]*)(\s*[=:]\s*)("[^"]*"|'[^']*'|[^\s,;&]+)"#).ok(),
+);
+
+static WORD: Shape = Shape::new(
+    |text| {
+        has_run(text, 20, |byte| {
+            matches!(byte, b'+' | b'/' | b'_' | b'-' | b'=')
+        })
+    },
+    || Regex::new(r"[A-Za-z0-9+/_\-=]{20,}").ok(),
+);
+
+/// Whether so many letters, digits and `others` stand in a row.
+fn has_run(text: &str, length: usize, others: fn(u8) -> bool) -> bool {
+    let mut run = 0;
+    text.len() >= length
+        && text.bytes().any(|byte| {
+            run = if byte.is_ascii_alphanumeric() || others(byte) {
+                run + 1
+            } else {
+                0
+            };
+            run >= length
+        })
+}
 
 /// Whether a key of this name holds a secret. Dots separate the parts of a path; the last counts most.
 #[must_use]
@@ -117,18 +192,25 @@ pub fn is_secret_name(path: &str) -> bool {
 /// secret-named assignments, and long random words.
 #[must_use]
 pub fn text(input: &str) -> String {
+    masked(input, Shape::if_possible).into_owned()
+}
+
+/// The same; `find` gives the pattern of a shape.
+fn masked<'t>(
+    input: &'t str,
+    find: for<'s> fn(&'s Shape, &str) -> Option<&'s Regex>,
+) -> Cow<'t, str> {
     let mut output = Cow::Borrowed(input);
-    if let Some(pattern) = &*URL_USER {
-        output = Cow::Owned(
-            pattern
-                .replace_all(&output, format!("${{1}}{MASK}@"))
-                .into_owned(),
-        );
+    if let Some(pattern) = find(&URL_USER, &output) {
+        let with_mask = format!("${{1}}{MASK}@");
+        output = Cow::Owned(pattern.replace_all(&output, with_mask).into_owned());
     }
-    for shape in &*SHAPES {
-        output = Cow::Owned(shape.replace_all(&output, MASK).into_owned());
+    for shape in &SHAPES {
+        if let Some(pattern) = find(shape, &output) {
+            output = Cow::Owned(pattern.replace_all(&output, MASK).into_owned());
+        }
     }
-    if let Some(pattern) = &*ASSIGNED {
+    if let Some(pattern) = find(&ASSIGNED, &output) {
         let masked = pattern.replace_all(&output, |found: &regex_lite::Captures<'_>| {
             if is_secret_name(&found[1]) && &found[3] != MASK {
                 format!("{}{}{MASK}", &found[1], &found[2])
@@ -138,7 +220,7 @@ pub fn text(input: &str) -> String {
         });
         output = Cow::Owned(masked.into_owned());
     }
-    if let Some(pattern) = &*WORD {
+    if let Some(pattern) = find(&WORD, &output) {
         let masked = pattern.replace_all(&output, |found: &regex_lite::Captures<'_>| {
             if is_random(&found[0]) {
                 MASK.to_owned()
@@ -148,7 +230,7 @@ pub fn text(input: &str) -> String {
         });
         output = Cow::Owned(masked.into_owned());
     }
-    output.into_owned()
+    output
 }
 
 /// Masks the secrets of a value that stands at `path`.
@@ -323,6 +405,67 @@ mod tests {
             assert!(!shown.contains(secret), "{secret} is shown in {shown}");
             assert!(shown.contains(MASK));
         }
+    }
+
+    #[test]
+    fn a_pattern_that_is_not_tried_would_not_have_matched() {
+        let pieces = [
+            "sk",
+            "-",
+            "_",
+            "ghp_",
+            "github_pat_",
+            "AKIA",
+            "IOSFODNN7EXAMPLE",
+            "AIza",
+            "eyJ",
+            ".",
+            "12345678",
+            ":",
+            "bearer",
+            "TOKEN",
+            " ",
+            "\t",
+            "\u{b}",
+            "\u{a0}",
+            "-----BEGIN ",
+            "KEY-----",
+            "?key=",
+            "&sig=",
+            "=",
+            "://",
+            "@",
+            "/",
+            "user",
+            "api_key",
+            "'",
+            "\"",
+            ",",
+            "a1B2c3D4",
+            "q8Zr1LmX0vB7nT4kYc2W",
+            "é",
+            "ſk",
+            "[masked]",
+        ];
+        let mut state = 7_u64;
+        let mut next = |limit: usize| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            usize::try_from(state >> 33).expect("31 bits") % limit
+        };
+        let (mut all, mut tried) = (0, 0);
+        for _ in 0..3_000 {
+            let input: String = (0..next(9)).map(|_| pieces[next(pieces.len())]).collect();
+            let thorough = masked(&input, |shape, _| shape.pattern.as_ref());
+            assert_eq!(text(&input), thorough, "{input:?}");
+            let shapes = SHAPES.iter().chain([&URL_USER, &ASSIGNED, &WORD]);
+            for shape in shapes {
+                all += 1;
+                tried += usize::from(shape.if_possible(&input).is_some());
+            }
+        }
+        assert!(tried < all / 2, "{tried} of {all}");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
 
 use crate::error::Error;
 use crate::screen;
@@ -135,15 +136,18 @@ impl Ui {
     }
 
     /// Writes a value in the format that was asked for; `text` is how a person reads it.
-    pub fn report(&self, value: &serde_json::Value, text: impl FnOnce() -> String) {
+    pub fn report(&self, value: &impl Serialize, text: impl FnOnce() -> String) {
         match self.format {
             Format::Text => self.result(&text()),
             Format::Json => {
-                let json = serde_json::to_string_pretty(value).unwrap_or_default();
-                self.result(&format!("{}\n", screen::visible_json(&json)));
+                let mut json = serde_json::to_string_pretty(value).unwrap_or_default();
+                json.push('\n');
+                self.result(&screen::visible_json(&json));
             }
             Format::Yaml => {
-                let yaml = serde_yaml::to_string(value).unwrap_or_default();
+                // As the same document as in JSON: YAML has tags of its own for variants.
+                let value = serde_json::to_value(value).unwrap_or_default();
+                let yaml = serde_yaml::to_string(&value).unwrap_or_default();
                 let lines = yaml.split('\n').map(screen::visible);
                 self.result(&lines.collect::<Vec<_>>().join("\n"));
             }

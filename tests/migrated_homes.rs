@@ -92,7 +92,12 @@ fn a_thousand_homes_keep_every_byte_that_no_step_names() {
         site_steps: Vec::new(),
         homes: targets.clone(),
     };
-    let evaluations = look.perform(&world, &mut |()| Ok(())).unwrap();
+    let mut evaluations = Vec::new();
+    let mut add = |evaluation| {
+        evaluations.push(evaluation);
+        Ok(())
+    };
+    look.perform(&world, &mut add).unwrap();
     let mut outcomes: BTreeMap<HomeOutcome, usize> = BTreeMap::new();
     for (home, evaluation) in made.iter().zip(&evaluations) {
         *outcomes.entry(evaluation.outcome).or_default() += 1;

@@ -15,11 +15,11 @@
 mod folder;
 
 use std::collections::BTreeMap;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-use rayon::prelude::*;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{Catalog, Evaluation, FileChange, HomeOutcome, HomeView as _, evaluate};
@@ -54,7 +54,7 @@ pub struct HomeTarget {
 /// Steps of the site: the name and the text of each file.
 pub type SiteSteps = Vec<(String, String)>;
 
-/// Evaluates homes; the answer has one evaluation a home, in order.
+/// Evaluates homes; tells one [`Evaluation`] a home, in order, so that no message grows with their number.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Evaluate {
     /// The application.
@@ -182,15 +182,15 @@ pub struct Failed {
 
 impl Task for Evaluate {
     const VERB: &'static str = "evaluate";
-    type Event = ();
-    type Answer = Vec<Evaluation>;
+    type Event = Evaluation;
+    type Answer = ();
 
-    fn perform(self, _: &World, _: &mut dyn FnMut(()) -> Result<()>) -> Result<Vec<Evaluation>> {
+    fn perform(self, _: &World, tell: &mut dyn FnMut(Evaluation) -> Result<()>) -> Result<()> {
         let catalog = Catalog::load(&self.app, &self.site_steps)?;
-        let homes = self.homes.par_iter();
-        Ok(homes
-            .map(|target| look(&self.app, &catalog, target))
-            .collect())
+        let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+        side_by_side(threads, &self.homes, tell, |target| {
+            look(&self.app, &catalog, target)
+        })
     }
 }
 
@@ -292,8 +292,11 @@ impl Task for Commit {
 
     fn perform(self, _: &World, tell: &mut dyn FnMut(Committed) -> Result<()>) -> Result<()> {
         let catalog = Catalog::load(&self.app, &self.site_steps)?;
-        side_by_side(&self.homes, tell, |(target, files, dirs)| {
-            match commit(&self.app, &catalog, target, files, dirs) {
+        side_by_side(
+            WRITERS,
+            &self.homes,
+            tell,
+            |(target, files, dirs)| match commit(&self.app, &catalog, target, files, dirs) {
                 Ok(()) => Committed {
                     id: target.id.clone(),
                     outcome: HomeOutcome::Migrated,
@@ -306,8 +309,8 @@ impl Task for Commit {
                     reason: failed.reason,
                     files: Vec::new(),
                 },
-            }
-        })
+            },
+        )
     }
 }
 
@@ -317,7 +320,7 @@ impl Task for Restore {
     type Answer = ();
 
     fn perform(self, _: &World, tell: &mut dyn FnMut(Restored) -> Result<()>) -> Result<()> {
-        side_by_side(&self.homes, tell, |(target, files)| Restored {
+        side_by_side(WRITERS, &self.homes, tell, |(target, files)| Restored {
             id: target.id.clone(),
             failure: restore(&self.app, target, files).err(),
         })
@@ -326,6 +329,7 @@ impl Task for Restore {
 
 /// Does `work` on every item, several at a time, and tells the results in order.
 fn side_by_side<T: Sync, R: Send>(
+    threads: usize,
     items: &[T],
     tell: &mut dyn FnMut(R) -> Result<()>,
     work: impl Fn(&T) -> R + Sync,
@@ -333,7 +337,7 @@ fn side_by_side<T: Sync, R: Send>(
     let next = AtomicUsize::new(0);
     let (sender, results) = mpsc::channel();
     std::thread::scope(|scope| {
-        for _ in 0..WRITERS.min(items.len()) {
+        for _ in 0..threads.min(items.len()) {
             let (sender, next, work) = (sender.clone(), &next, &work);
             let writer = move || {
                 while let Some((at, item)) = take(items, next) {

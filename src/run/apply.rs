@@ -338,6 +338,5 @@ fn report(session: &Session, receipt: &Receipt) {
         verbose: session.ui.verbose,
         plan: false,
     };
-    let value = serde_json::to_value(receipt).unwrap_or_default();
-    session.ui.report(&value, || render(receipt, style));
+    session.ui.report(receipt, || render(receipt, style));
 }

@@ -215,18 +215,12 @@ fn evaluate(
         for (uid, targets) in by_owner {
             let results = &results;
             scope.spawn(move || {
-                let ids: Vec<String> = targets.iter().map(|target| target.id.clone()).collect();
                 let answer = evaluate_as_owner(session, uid, targets);
                 let Ok(mut results) = results.lock() else {
                     return;
                 };
                 match answer {
-                    Ok(evaluations) => results.0.extend(
-                        evaluations
-                            .into_iter()
-                            .filter(|evaluation| ids.contains(&evaluation.id))
-                            .map(|evaluation| (evaluation.id.clone(), evaluation)),
-                    ),
+                    Ok(evaluations) => results.0.extend(evaluations),
                     Err(error) => {
                         let reason = error.to_string();
                         let name = owner(session, uid).name;
@@ -247,24 +241,28 @@ fn evaluate_as_owner(
     session: &Session,
     uid: u32,
     homes: Vec<HomeTarget>,
-) -> Result<Vec<Evaluation>> {
+) -> Result<BTreeMap<String, Evaluation>> {
     // A minute is for a thousand homes; one user's hung helper must not hold the others for so long.
     let count = u32::try_from(homes.len()).unwrap_or(u32::MAX);
     let usual =
         Duration::from_secs(20).saturating_add(Duration::from_millis(40) * count.min(1_000));
     let limit = session.left().clamp(session.pace.least, usual);
+    let ids: BTreeSet<String> = homes.iter().map(|home| home.id.clone()).collect();
     let task = Evaluate {
         app: session.app.clone(),
         site_steps: session.site_steps.clone(),
         homes,
     };
-    helper::perform(
-        &session.world,
-        &owner(session, uid),
-        task,
-        limit,
-        &mut |()| Ok(()),
-    )
+    let mut evaluations = BTreeMap::new();
+    let mut add = |evaluation: Evaluation| {
+        // An owner says something of its own homes, and of nobody else's.
+        if ids.contains(&evaluation.id) {
+            evaluations.insert(evaluation.id.clone(), evaluation);
+        }
+        Ok(())
+    };
+    helper::perform(&session.world, &owner(session, uid), task, limit, &mut add)?;
+    Ok(evaluations)
 }
 
 /// The account that owns something; one that no database knows has just its number.

@@ -76,6 +76,6 @@ fn explain_runtimes(session: &Session, unit: Option<&str>) -> Result<u8> {
             "instruction": instruction,
         }));
     }
-    session.ui.report(&values.into(), || text);
+    session.ui.report(&values, || text);
     Ok(0)
 }

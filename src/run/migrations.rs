@@ -43,7 +43,7 @@ fn value_of(step: &Step) -> serde_json::Value {
 fn list(session: &Session) -> Result<u8> {
     let catalog = load(session)?;
     let steps: Vec<serde_json::Value> = catalog.steps().iter().map(value_of).collect();
-    session.ui.report(&steps.into(), || {
+    session.ui.report(&steps, || {
         let mut text = String::new();
         for step in catalog.steps() {
             // Writing into a string cannot fail.
@@ -122,7 +122,7 @@ fn diff(session: &Session) -> Result<u8> {
         }
         values.push(serde_json::json!({"home": path, "changes": changes}));
     }
-    session.ui.report(&values.into(), || text);
+    session.ui.report(&values, || text);
     Ok(0)
 }
 
@@ -152,7 +152,7 @@ fn lint(session: &Session, folder: Option<&std::path::Path>) -> Result<u8> {
         })),
         Err(error) => problems.push(error.to_string()),
     }
-    session.ui.report(&problems.clone().into(), || {
+    session.ui.report(&problems, || {
         if problems.is_empty() {
             return "the catalog holds together\n".into();
         }

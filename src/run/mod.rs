@@ -381,7 +381,13 @@ fn argv_flags(world: &World) -> Vec<String> {
 /// Runs the command that this process was started as.
 #[must_use]
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse_from(crate::world::arguments()) {
+    let arguments = crate::world::arguments();
+    if let Some(version) = Cli::version_alone(&arguments) {
+        // As clap does it: there is nobody to tell that nobody listens.
+        let _ = std::io::stdout().write_all(version.as_bytes());
+        return ExitCode::SUCCESS;
+    }
+    let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are results; everything else is a usage error.

@@ -49,8 +49,7 @@ pub fn run(session: &Session, check: bool) -> Result<u8> {
         plan: true,
     };
     if !(session.ui.quiet && status == 0) {
-        let value = serde_json::to_value(&receipt).unwrap_or_default();
-        session.ui.report(&value, || render(&receipt, style));
+        session.ui.report(&receipt, || render(&receipt, style));
     }
     Ok(status)
 }

@@ -273,6 +273,6 @@ fn list(session: &Session) -> Result<()> {
         text.push_str(&format!("{id}  {started}  {outcome}\n"));
         rows.push(serde_json::json!({"run_id": id, "started_at": started, "outcome": outcome}));
     }
-    session.ui.report(&rows.into(), || text);
+    session.ui.report(&rows, || text);
     Ok(())
 }

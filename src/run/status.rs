@@ -32,8 +32,7 @@ pub fn run(session: &Session, watches: bool) -> Result<u8> {
     let receipt = fleet(session)?;
     let status = receipt.verdict.exit_status.unwrap_or_default();
     if !(session.ui.quiet && status == 0) {
-        let value = serde_json::to_value(&receipt).unwrap_or_default();
-        session.ui.report(&value, || {
+        session.ui.report(&receipt, || {
             let width = ui::terminal_size().map(|(columns, _)| columns);
             render(&receipt, view(session, width))
         });

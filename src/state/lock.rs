@@ -303,6 +303,7 @@ fn lock_homes(homes: &[PathBuf], patience: Duration) -> (Vec<File>, Vec<Held>) {
     let deadline = Instant::now() + patience;
     let mut locks = Vec::new();
     let mut held = Vec::new();
+    helper::make_room(homes.len());
     for home in homes {
         let refused = match lock_home(home, deadline) {
             Ok(lock) => {

@@ -57,6 +57,14 @@ impl Boot {
         self
     }
 
+    /// Shows `source` at `target`, and lets what is inside write there.
+    pub fn lend(mut self, source: &Path, target: &str) -> Self {
+        self.arguments.push("--bind".into());
+        self.arguments
+            .push(format!("{}:{target}", source.display()));
+        self
+    }
+
     /// Unpacks an archive over the root before the boot.
     pub fn seed(mut self, archive: &Path) -> Self {
         self.arguments.push("--seed".into());

@@ -47,7 +47,7 @@ impl Scratch {
             site_steps: Vec::new(),
             homes: homes.to_vec(),
         };
-        task.perform(&self.world, &mut |()| Ok(())).unwrap()
+        told(|tell| task.perform(&self.world, tell))
     }
 
     fn commit(&self, homes: &[Planned]) -> Vec<Committed> {
