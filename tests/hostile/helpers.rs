@@ -124,7 +124,8 @@ fn a_helper_has_its_user_s_ids_an_exact_environment_limits_and_no_descriptor_of_
     // It has room for the homes that it locks, and no more than that.
     let (now, most) = limit("Max open files");
     assert!(
-        now.parse::<u32>().is_ok_and(|now| now >= 256 && now < 300),
+        now.parse::<u32>()
+            .is_ok_and(|now| (256..300).contains(&now)),
         "{now}"
     );
     assert!(
