@@ -390,8 +390,11 @@ fn confine() -> std::result::Result<(), (&'static str, rustix::io::Errno)> {
         (Resource::Nofile, DESCRIPTOR_LIMIT, MOST_DESCRIPTORS),
         (Resource::Core, 0, 0),
     ] {
+        // What was inherited is not raised: by now nothing of ours may do that (setrlimit(2)).
+        let most = rustix::process::getrlimit(resource).maximum;
+        let maximum = most.map_or(maximum, |most| most.min(maximum));
         let limit = Rlimit {
-            current: Some(current),
+            current: Some(current.min(maximum)),
             maximum: Some(maximum),
         };
         rustix::process::setrlimit(resource, limit).map_err(|error| ("set the limits", error))?;
