@@ -408,6 +408,9 @@ fn no_secret_of_any_place_is_in_any_output() {
         run(&format!("plan --verbose --format {format} --to 33"));
         run(&format!("status --verbose --format {format}"));
     }
+    for format in ["text", "json"] {
+        run(&format!("migrations diff --format {format} --to 33"));
+    }
     run("apply --verbose --json --to 33 --metrics-file /run/fleet.prom");
     run("apply --verbose --to 33");
     for format in ["text", "json", "yaml"] {
