@@ -40,103 +40,88 @@ fn collect(value: &Value, path: &Path, found: &mut Vec<String>) {
     }
 }
 
-/// The lines of a text, as many as it has, each with its line end.
-#[must_use]
-pub fn lines(format: Format, text: &str, secrets: &[String]) -> Vec<String> {
-    let scalars = parse(format, text.as_bytes()).and_then(|document| document.scalars());
-    let Ok(scalars) = scalars else {
-        let all = text.split_inclusive('\n').map(|line| {
-            let (body, end) = split_end(line);
-            format!("{}{end}", hidden(body))
-        });
-        return all.collect();
-    };
-    let values: Vec<(Range<usize>, bool)> = scalars
-        .iter()
-        .map(|scalar| {
-            let is_hidden = is_secret(scalar, &text[scalar.at.clone()], secrets);
-            (scalar.at.clone(), is_hidden)
-        })
-        .collect();
-    let mut start = 0;
-    let mut first = 0;
-    let mut shown = Vec::new();
-    for line in text.split_inclusive('\n') {
-        let (body, end) = split_end(line);
-        let range = start..start + body.len();
-        start += line.len();
-        // Values are in order and do not overlap: those that ended above are done.
-        first += values[first..].partition_point(|(at, _)| at.end < range.start);
-        let line_end = range.end;
-        let within = values[first..]
-            .iter()
-            .take_while(move |(at, _)| at.start <= line_end);
-        let line = Line {
-            text,
-            range,
-            format,
-            secrets,
-        };
-        shown.push(line.show(within) + end);
-    }
-    shown
-}
-
-/// A line without its end, and its end.
-fn split_end(line: &str) -> (&str, &str) {
-    let body = line.strip_suffix('\n').unwrap_or(line);
-    line.split_at(body.strip_suffix('\r').unwrap_or(body).len())
-}
-
-/// Whether a value must not be shown, by its key, by what it means or by how it is written.
-fn is_secret(scalar: &Scalar, written: &str, secrets: &[String]) -> bool {
-    let value = scalar.value.to_json();
-    let text = scalar.value.key_text();
-    screen::json(&scalar.path.to_string(), &value) != value
-        || screen::without(secrets, &text) != text
-        || screen::text(&screen::without(secrets, written)) != written
-}
-
-/// The mask in place of a text, behind its indentation; a blank one stays.
-fn hidden(text: &str) -> String {
-    let body = text.trim_start();
-    let indent = &text[..text.len() - body.len()];
-    let mask = if body.is_empty() { "" } else { MASK };
-    format!("{indent}{mask}")
-}
-
-struct Line<'a> {
-    text: &'a str,
-    range: Range<usize>,
+/// A text whose lines are to be shown. A line is looked at only when it is asked for: of a long text a diff
+/// shows few.
+#[derive(Debug)]
+pub struct Shown<'a> {
     format: Format,
+    text: &'a str,
     secrets: &'a [String],
+    /// Where each line begins.
+    starts: Vec<usize>,
+    /// In the order of the text; none if it cannot be read.
+    scalars: Option<Vec<Scalar>>,
 }
 
-impl<'a> Line<'a> {
-    /// The line, with those of its values masked that are hidden.
-    fn show(&self, values: impl Iterator<Item = &'a (Range<usize>, bool)>) -> String {
+impl<'a> Shown<'a> {
+    /// A text in which these values are secrets, whatever their keys and shapes are.
+    #[must_use]
+    pub fn new(format: Format, text: &'a str, secrets: &'a [String]) -> Self {
+        let document = parse(format, text.as_bytes());
+        let mut starts = vec![0];
+        starts.extend(text.match_indices('\n').map(|(at, _)| at + 1));
+        Self {
+            format,
+            text,
+            secrets,
+            starts,
+            scalars: document.and_then(|document| document.scalars()).ok(),
+        }
+    }
+
+    /// A line, from 0, with its line end; empty behind the last one.
+    #[must_use]
+    pub fn line(&self, index: usize) -> String {
+        let start_of = |index: usize| self.starts.get(index).copied();
+        let start = start_of(index).unwrap_or(self.text.len());
+        let whole = start..start_of(index + 1).unwrap_or(self.text.len());
+        let (body, end) = split_end(&self.text[whole]);
+        let Some(scalars) = &self.scalars else {
+            return hidden(body) + end;
+        };
+        // They do not overlap: those that ended above are all before those that did not.
+        let first = scalars.partition_point(|scalar| scalar.at.end < start);
+        let range = start..start + body.len();
+        let within = scalars[first..]
+            .iter()
+            .take_while(|scalar| scalar.at.start <= range.end);
+        self.show(&range, within) + end
+    }
+
+    /// The bytes of a line, with those of its values masked that are secrets.
+    fn show<'s>(&self, line: &Range<usize>, values: impl Iterator<Item = &'s Scalar>) -> String {
         let mut shown = String::new();
-        let mut at = self.range.start;
+        let mut at = line.start;
         let mut holds_value = false;
-        for (value, is_hidden) in values {
+        for value in values {
             holds_value = true;
-            let from = value.start.clamp(at, self.range.end);
-            let to = value.end.clamp(from, self.range.end);
+            let from = value.at.start.clamp(at, line.end);
+            let to = value.at.end.clamp(from, line.end);
             shown.push_str(&self.between(&self.text[at..from]));
             let own = &self.text[from..to];
-            if *is_hidden {
+            if self.is_secret(value) {
                 shown.push_str(&hidden(own));
             } else {
                 shown.push_str(own);
             }
             at = to;
         }
-        let rest = &self.text[at..self.range.end];
+        let rest = &self.text[at..line.end];
         // A line of variables that sets none may still be what is left of one.
         if self.format == Format::Env && !holds_value && !rest.trim_start().starts_with('#') {
             return hidden(rest);
         }
         shown + &self.between(rest)
+    }
+
+    /// Whether a value must not be shown: by its key, by what it means or by how it is written.
+    fn is_secret(&self, scalar: &Scalar) -> bool {
+        let value = scalar.value.to_json();
+        let text = scalar.value.key_text();
+        let written = &self.text[scalar.at.clone()];
+        screen::json(&scalar.path.to_string(), &value) != value
+            || screen::without(self.secrets, &text) != text
+            || screen::text(&screen::without(self.secrets, written)) != written
     }
 
     /// What stands beside values: in a document keys and signs up to a comment, in a text all of it.
@@ -167,6 +152,20 @@ impl<'a> Line<'a> {
     }
 }
 
+/// A line without its end, and its end.
+fn split_end(line: &str) -> (&str, &str) {
+    let body = line.strip_suffix('\n').unwrap_or(line);
+    line.split_at(body.strip_suffix('\r').unwrap_or(body).len())
+}
+
+/// The mask in place of a text, behind its indentation; a blank one stays.
+fn hidden(text: &str) -> String {
+    let body = text.trim_start();
+    let indent = &text[..text.len() - body.len()];
+    let mask = if body.is_empty() { "" } else { MASK };
+    format!("{indent}{mask}")
+}
+
 /// Behind the first sign that ends a key. What follows it here is a bracket, an alias or nothing: the value
 /// itself is looked at on its own, so the name of the key must not mask the bracket.
 fn end_of_key(text: &str) -> Option<usize> {
@@ -185,9 +184,10 @@ mod tests {
 
     fn shown(format: Format, text: &str, secrets: &[&str]) -> String {
         let secrets: Vec<String> = secrets.iter().map(|&secret| secret.to_owned()).collect();
-        let lines = lines(format, text, &secrets);
-        assert_eq!(lines.len(), text.split_inclusive('\n').count());
-        lines.concat()
+        let shown = Shown::new(format, text, &secrets);
+        let lines = text.split_inclusive('\n').count();
+        assert_eq!(shown.line(lines), "");
+        (0..lines).map(|index| shown.line(index)).collect()
     }
 
     #[test]

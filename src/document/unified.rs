@@ -17,13 +17,19 @@ const CONTEXT: usize = 3;
 /// Two long texts that have little in common are compared no longer; the diff is then right, but not short.
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// A text, and its lines as they may be shown: as many, each with its line end.
-#[derive(Debug, Clone, Copy)]
+/// A text, and how its lines may be shown.
+#[derive(Clone, Copy)]
 pub struct Side<'a> {
     /// The text.
     pub text: &'a str,
-    /// Its lines.
-    pub shown: &'a [String],
+    /// A line by its number, from 0, with its line end.
+    pub shown: &'a dyn Fn(usize) -> String,
+}
+
+impl std::fmt::Debug for Side<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Side").finish_non_exhaustive()
+    }
 }
 
 /// How `before` becomes `after`; empty if they are the same. `name` stands in the head, as it is to be shown.
@@ -42,12 +48,8 @@ pub fn unified(name: &str, before: Side<'_>, after: Side<'_>) -> String {
         }
         let _ = writeln!(text, "{}", UnifiedHunkHeader::new(&hunk));
         for change in hunk.iter().flat_map(|part| diff.iter_changes(part)) {
-            let shown =
-                |side: Side<'_>, index: Option<usize>| side.shown.get(index?).map(String::clone);
-            let (old, new) = (
-                shown(before, change.old_index()),
-                shown(after, change.new_index()),
-            );
+            let old = change.old_index().map(before.shown);
+            let new = change.new_index().map(after.shown);
             let (sign, line) = match change.tag() {
                 ChangeTag::Delete => ('-', old),
                 ChangeTag::Insert => ('+', new),
@@ -79,8 +81,9 @@ fn both(line: &str, old: Option<String>, new: Option<String>) -> Option<String> 
 mod tests {
     use super::*;
 
-    fn plain(text: &str) -> Vec<String> {
-        text.split_inclusive('\n').map(str::to_owned).collect()
+    fn plain(text: &str) -> impl Fn(usize) -> String {
+        let lines: Vec<String> = text.split_inclusive('\n').map(str::to_owned).collect();
+        move |index| lines[index].clone()
     }
 
     fn diff(before: &str, after: &str) -> String {
@@ -120,19 +123,19 @@ mod tests {
 
     #[test]
     fn what_either_side_hides_is_hidden() {
-        let (text, open) = ("a\nb\n", plain("a\nb\n"));
-        let (hidden, other) = (plain("[1]\nb\n"), plain("[2]\nB\n"));
-        let show = |old: &[String], new: &[String]| {
-            let after = format!("{text}c\n");
-            let new: Vec<String> = new.iter().cloned().chain(["c\n".to_owned()]).collect();
-            unified(
-                "/h/a b",
+        let text = "a\nb\n";
+        let after = "a\nb\nc\n";
+        let open = plain(after);
+        let (hidden, other) = (plain("[1]\nb\nc\n"), plain("[2]\nB\nc\n"));
+        let show = |old: &dyn Fn(usize) -> String, new: &dyn Fn(usize) -> String| {
+            let (old, new) = (
                 Side { text, shown: old },
                 Side {
-                    text: &after,
-                    shown: &new,
+                    text: after,
+                    shown: new,
                 },
-            )
+            );
+            unified("/h/a b", old, new)
         };
         let head = "--- /h/a b\t\n+++ /h/a b\t\n@@ -1,2 +1,3 @@\n";
         assert_eq!(show(&open, &hidden), format!("{head} [1]\n b\n+c\n"));

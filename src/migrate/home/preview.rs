@@ -3,16 +3,15 @@
 //! A home is evaluated as for a plan, and nothing is written. A line of a diff is masked by the names of
 //! keys, by the shapes of tokens, and by every value of the home's own secrets file, before and after.
 
-use std::path::Path;
-
 use serde::{Deserialize, Serialize};
 
 use super::super::ops::format_of;
 use super::super::{Catalog, FileChange, HomeOutcome, HomeView as _, evaluate};
 use super::{HomeTarget, SECRETS, SiteSteps, open};
 use crate::app::App;
+use crate::document::shown::{self, Shown};
 use crate::document::unified::{Side, unified};
-use crate::document::{env, parse, shown};
+use crate::document::{env, parse};
 use crate::error::Result;
 use crate::helper::Task;
 use crate::screen::visible;
@@ -109,6 +108,10 @@ fn preview(
         }
         changed.push(one);
     }
+    // Of a value of many lines each one tells enough.
+    let rows = secrets.iter().flat_map(|secret| secret.lines());
+    let rows: Vec<String> = rows.map(|row| row.trim().to_owned()).collect();
+    secrets.extend(rows);
     let secrets = env::tellable(secrets);
     let mut diff = String::new();
     for one in &changed {
@@ -122,18 +125,18 @@ fn preview(
 
 fn of_file(app: &App, target: &HomeTarget, changed: &Changed, secrets: &[String]) -> String {
     let format = format_of(app, &changed.file);
-    let lines = |text: &str| shown::lines(format, text, secrets);
-    let (before, after) = (lines(&changed.before), lines(&changed.after));
-    let name = target.path.join(Path::new(&changed.file));
+    let before = Shown::new(format, &changed.before, secrets);
+    let after = Shown::new(format, &changed.after, secrets);
+    let name = target.path.join(&changed.file);
     unified(
         &visible(&name.to_string_lossy()),
         Side {
             text: &changed.before,
-            shown: &before,
+            shown: &|index| before.line(index),
         },
         Side {
             text: &changed.after,
-            shown: &after,
+            shown: &|index| after.line(index),
         },
     )
 }
