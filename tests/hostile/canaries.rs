@@ -448,6 +448,18 @@ fn no_secret_of_any_place_is_in_any_output() {
             bytes,
         });
     }
+    let diffs = shown
+        .iter()
+        .filter(|one| one.name.starts_with("update migrations diff --format"))
+        .filter(|one| one.name.ends_with("(stdout)"));
+    for diff in diffs {
+        let text = String::from_utf8_lossy(&diff.bytes);
+        assert!(
+            text.contains("+++ /home/owl/.hermes"),
+            "{}: {text}",
+            diff.name
+        );
+    }
     all_files(sandbox, "/var/lib/fleet-update", &mut shown);
     machine.end_loops();
 
