@@ -11,6 +11,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use fleet_update::app::App;
 use fleet_update::migrate::catalog::{self, Catalog, Step};
@@ -475,6 +476,95 @@ fn a_step_says_what_it_may_touch() {
                 "{}: {path}",
                 step.id
             );
+        }
+    }
+}
+
+/// What `update migrations diff` prints of one home in a folder of its own.
+fn diff_of(folder: &Path, files: &[(&str, &str)], arguments: &[&str]) -> String {
+    let home = folder.join(".hermes");
+    std::fs::create_dir_all(&home).unwrap();
+    for (name, text) in files {
+        std::fs::write(home.join(name), text).unwrap();
+    }
+    let output = Command::new(env!("CARGO_BIN_EXE_update"))
+        .args(["--to", "50", "migrations", "diff", "--home"])
+        .arg(&home)
+        .arg("--state-dir")
+        .arg(folder.join("state"))
+        .args(arguments)
+        .env("HOME", folder)
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!((output.status.code(), told.as_str()), (Some(0), ""));
+    for (name, text) in files {
+        assert_eq!(std::fs::read_to_string(home.join(name)).unwrap(), *text);
+    }
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn patch_makes_of_a_home_what_a_run_would() {
+    let folder = tempfile::tempdir().unwrap();
+    let before = "# mine\t\n_config_version: 12   # where it starts\n\nmodel: gpt\nterminal: {vercel_runtime: node24}\n\
+                  display:\n  a: 1\n  b: 2\n  c: 3\n  d: 4\n# end";
+    let diff = diff_of(folder.path(), &[("config.yaml", before)], &[]);
+    let path = folder.path().join(".hermes/config.yaml");
+    let shown = path.display();
+    let expected = format!(
+        "new folder {}/.hermes/logs/curator\n--- {shown}\n+++ {shown}\n@@ -1,11 +1,13 @@\n # mine\t\n\
+         -_config_version: 12   # where it starts\n+_config_version: 50   # where it starts\n \n model: gpt\n\
+         -terminal: {{vercel_runtime: node24}}\n+terminal: {{}}\n display:\n   a: 1\n   b: 2\n   c: 3\n   d: 4\n\
+         +plugins:\n+  enabled: []\n # end\n\\ No newline at end of file\n",
+        folder.path().display()
+    );
+    assert_eq!(diff, expected);
+    let file = folder.path().join("diff");
+    std::fs::write(&file, &diff).unwrap();
+    let patch = |arguments: &[&str]| {
+        let mut command = Command::new("patch");
+        command.args(["--batch", "--silent", "-p1", "-d", "/", "-i"]);
+        command.arg(&file).args(arguments).output()
+    };
+    let Ok(output) = patch(&["--dry-run"]) else {
+        eprintln!("SKIPPED: the diff was not applied: patch is not installed");
+        return;
+    };
+    assert!(output.status.success(), "{output:?}\n{diff}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), before);
+    assert!(patch(&[]).unwrap().status.success());
+    let expected = migrated(&home(before), 50);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), expected);
+}
+
+#[test]
+fn a_diff_shows_no_secret_of_its_home_in_any_format() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = "# once it was plainword, then sk-proj-abcdefgh12345678\n_config_version: 12\nmodel: gpt\n\
+                  terminal: {vercel_runtime: node24}\nproviders:\n  own: {api_key: \"\\x68ushed\", url: https://me:pazz@h/x}\n\
+                  token: |\n  lineone\n  linetwo\nnote: hushed again # linetwo\n";
+    let env = "A=plainword\nTERMINAL_VERCEL_RUNTIME=node24\n# B=commented\nC='multi\nrow' # D=beside\nleftover\n";
+    let files = [("config.yaml", config), (".env", env)];
+    for format in ["text", "json", "yaml"] {
+        let diff = diff_of(folder.path(), &files, &["--format", format]);
+        assert!(diff.contains("_config_version: 50"), "{diff}");
+        for secret in [
+            "plainword",
+            "sk-proj",
+            "hushed",
+            "x68ushed",
+            "pazz",
+            "lineone",
+            "linetwo",
+            "node24",
+            "commented",
+            "multi",
+            "row",
+            "beside",
+            "leftover",
+        ] {
+            assert!(!diff.contains(secret), "{format}: {secret} in\n{diff}");
         }
     }
 }

@@ -6,25 +6,27 @@
 
 use std::ops::Range;
 
-use super::{Document, Edit, Invalid, Key, Path, Refusal, Value, intent};
+use super::{Document, Edit, Invalid, Key, Path, Refusal, Scalar, Value, intent};
 
 /// Every value that a text of such lines holds and that could tell anything, the longest first.
 #[must_use]
 pub fn values(text: &str) -> Vec<String> {
-    let mut values: Vec<String> = Reader::new(text)
-        .bindings()
-        .into_iter()
-        .filter_map(|binding| binding.value)
-        // Switches are no secrets, and masking every `true` hides what was done.
-        .filter(|value| {
-            value.len() > 1
-                && !matches!(
-                    value.as_str(),
-                    "true" | "false" | "on" | "off" | "yes" | "no"
-                )
-        })
-        .collect();
-    values.sort_by_key(|value| std::cmp::Reverse(value.len()));
+    let bindings = Reader::new(text).bindings().into_iter();
+    tellable(bindings.filter_map(|binding| binding.value).collect())
+}
+
+/// Those of these values that could tell anything, each once, the longest first.
+#[must_use]
+pub fn tellable(mut values: Vec<String>) -> Vec<String> {
+    // Switches are no secrets, and masking every `true` hides what was done.
+    values.retain(|value| {
+        value.len() > 1
+            && !matches!(
+                value.as_str(),
+                "true" | "false" | "on" | "off" | "yes" | "no"
+            )
+    });
+    values.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
     values.dedup();
     values
 }
@@ -254,6 +256,17 @@ impl Document for Env {
         let name = name_of(path).ok()?;
         self.binding(&name)
             .map(|binding| self.line(binding.name_at.start))
+    }
+
+    fn scalars(&self) -> Result<Vec<Scalar>, Invalid> {
+        let bound = self.bindings.iter().filter_map(|binding| {
+            Some(Scalar {
+                path: Path::root().name(&binding.name),
+                at: binding.value_at.clone(),
+                value: Value::Str(binding.value.clone()?),
+            })
+        });
+        Ok(bound.collect())
     }
 }
 

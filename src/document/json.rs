@@ -7,7 +7,7 @@ mod read;
 
 use std::ops::Range;
 
-use super::{Document, Edit, Invalid, Key, Path, Refusal, Value, intent};
+use super::{Document, Edit, Invalid, Key, Path, Refusal, Scalar, Value, intent};
 use read::Reader;
 
 /// A JSON document.
@@ -380,6 +380,33 @@ impl Document for Json {
         }
         let (node, position) = self.holder(path).ok()?;
         Some(self.line(node.children[position].start))
+    }
+
+    fn scalars(&self) -> Result<Vec<Scalar>, Invalid> {
+        let mut found = Vec::new();
+        scalars(&self.root, &self.value, &Path::root(), &mut found);
+        Ok(found)
+    }
+}
+
+/// The scalars of a value; its nodes were read in the order of its entries.
+fn scalars(node: &Node, value: &Value, path: &Path, found: &mut Vec<Scalar>) {
+    match value {
+        Value::Map(entries) => {
+            for (child, (key, value)) in node.children.iter().zip(entries) {
+                scalars(&child.node, value, &path.child(key.to_key()), found);
+            }
+        }
+        Value::List(items) => {
+            for (index, (child, value)) in node.children.iter().zip(items).enumerate() {
+                scalars(&child.node, value, &path.index(index), found);
+            }
+        }
+        value => found.push(Scalar {
+            path: path.clone(),
+            at: node.range.clone(),
+            value: value.clone(),
+        }),
     }
 }
 

@@ -15,11 +15,14 @@ pub mod env;
 pub mod json;
 pub mod toml;
 pub mod yaml;
+pub mod shown;
+pub mod unified;
 pub mod write;
 #[cfg(test)]
 mod harness;
 
 use std::fmt;
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
@@ -149,6 +152,17 @@ impl fmt::Display for Refusal {
 impl std::error::Error for Invalid {}
 impl std::error::Error for Refusal {}
 
+/// A value that holds no others, and where it stands in the bytes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scalar {
+    /// The keys that lead to it.
+    pub path: Path,
+    /// Its bytes, quotes included.
+    pub at: Range<usize>,
+    /// What it means.
+    pub value: Value,
+}
+
 /// Text that can be looked into and edited.
 pub trait Document: fmt::Debug + Send {
     /// What it means to the application.
@@ -168,6 +182,12 @@ pub trait Document: fmt::Debug + Send {
     fn prove(&self) -> Result<(), Invalid>;
     /// The line of a value, from 1, where it has one of its own.
     fn line_of(&self, path: &Path) -> Option<usize>;
+    /// Every scalar that is written out, in the order of the bytes; what an alias repeats stands once. A
+    /// text has none: it is no structure.
+    ///
+    /// # Errors
+    /// When the bytes cannot be read anew as a whole.
+    fn scalars(&self) -> Result<Vec<Scalar>, Invalid>;
 }
 
 /// Reads `bytes` as a document of `format`.

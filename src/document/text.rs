@@ -1,6 +1,6 @@
 //! A text without structure: it is one value, and it is replaced as a whole.
 
-use super::{Document, Edit, Invalid, Path, Refusal, Value};
+use super::{Document, Edit, Invalid, Path, Refusal, Scalar, Value};
 
 /// A text.
 #[derive(Debug)]
@@ -53,6 +53,10 @@ impl Document for Text {
 
     fn line_of(&self, path: &Path) -> Option<usize> {
         path.is_root().then_some(1)
+    }
+
+    fn scalars(&self) -> Result<Vec<Scalar>, Invalid> {
+        Ok(Vec::new())
     }
 }
 

@@ -12,7 +12,7 @@ use toml_edit::{DocumentMut, Item, Key as TomlKey, Table, TableLike, Value as To
 
 use mutate::{append, moved, remove, set};
 
-use super::{Document, Edit, Invalid, Key, Path, Refusal, Value, intent};
+use super::{Document, Edit, Invalid, Key, Path, Refusal, Scalar, Value, intent};
 
 /// A TOML document.
 #[derive(Debug)]
@@ -134,6 +134,52 @@ impl Document for Toml {
         let lines = lines_of(document.as_table(), path, text)?;
         let start = lines.iter().map(|range| range.start).min()?;
         Some(1 + text[..start].matches('\n').count())
+    }
+
+    fn scalars(&self) -> Result<Vec<Scalar>, Invalid> {
+        let text = body(&self.text);
+        let document = parse(text)?;
+        let mut found = Vec::new();
+        table_scalars(document.as_table(), &Path::root(), &mut found);
+        let bom = self.text.len() - text.len();
+        for scalar in &mut found {
+            scalar.at = scalar.at.start + bom..scalar.at.end + bom;
+        }
+        // A table may be written in parts, with others between them.
+        found.sort_by_key(|scalar| scalar.at.start);
+        Ok(found)
+    }
+}
+
+fn table_scalars(table: &dyn TableLike, path: &Path, found: &mut Vec<Scalar>) {
+    for (name, item) in table.iter() {
+        let path = path.name(name);
+        match item {
+            Item::None => {}
+            Item::Value(value) => value_scalars(value, &path, found),
+            Item::Table(table) => table_scalars(table, &path, found),
+            Item::ArrayOfTables(tables) => {
+                for (index, table) in tables.iter().enumerate() {
+                    table_scalars(table, &path.index(index), found);
+                }
+            }
+        }
+    }
+}
+
+fn value_scalars(value: &TomlValue, path: &Path, found: &mut Vec<Scalar>) {
+    match value {
+        TomlValue::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                value_scalars(item, &path.index(index), found);
+            }
+        }
+        TomlValue::InlineTable(table) => table_scalars(table, path, found),
+        scalar => found.extend(scalar.span().map(|at| Scalar {
+            path: path.clone(),
+            at,
+            value: value_value(scalar),
+        })),
     }
 }
 

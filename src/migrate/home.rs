@@ -3,6 +3,7 @@
 //! | task | what it does |
 //! |---|---|
 //! | [`Evaluate`] | says what each home needs; reads only |
+//! | [`Preview`] | shows what each home would become, as a diff; reads only |
 //! | [`Fetch`] | hands over the bytes that a snapshot must hold; reads only |
 //! | [`Commit`] | writes what a plan said, if the home is still the one that was planned |
 //! | [`Restore`] | puts the bytes of a snapshot back, if nobody wrote since |
@@ -13,6 +14,7 @@
 //! or restores, and has a durable snapshot before it commits.
 
 mod folder;
+mod preview;
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
@@ -31,6 +33,7 @@ use crate::helper::Task;
 use crate::screen;
 use crate::world::World;
 pub use folder::HomeFolder;
+pub use preview::{Preview, Previewed};
 
 /// Files of one home together are not larger in one message.
 const FETCH_LIMIT: usize = 12 << 20;

@@ -6,7 +6,7 @@ use crate::error::{Error, Kind, Result};
 use crate::fleet::again::LookAgain;
 use crate::fleet::survey::Survey;
 use crate::helper::{self, Invocation, Task};
-use crate::migrate::home::{Commit, Evaluate, Fetch, Restore};
+use crate::migrate::home::{Commit, Evaluate, Fetch, Preview, Restore};
 use crate::restart::respawn::starter;
 use crate::restart::{ReloadManager, Respawn, Restart};
 use crate::state::lock::HoldHomes;
@@ -33,6 +33,7 @@ fn serve(args: &[std::ffi::OsString]) -> Result<()> {
     match invocation.verb.as_str() {
         Survey::VERB => helper::serve::<Survey>(&world),
         Evaluate::VERB => helper::serve::<Evaluate>(&world),
+        Preview::VERB => helper::serve::<Preview>(&world),
         Fetch::VERB => helper::serve::<Fetch>(&world),
         Commit::VERB => helper::serve::<Commit>(&world),
         Restore::VERB => helper::serve::<Restore>(&world),

@@ -1,15 +1,16 @@
 //! `update migrations`: the steps of the application, what they would change, and whether a catalog
 //! holds together.
 
+mod diff;
+
 use std::fmt::Write as _;
 
 use super::Session;
-use super::look::look;
 use crate::cli::MigrationsCommand;
 use crate::error::{Error, Kind, Result};
 use crate::migrate::catalog::{self, released};
 use crate::migrate::{Catalog, Step};
-use crate::screen::{self, visible};
+use crate::screen::visible;
 
 /// Answers a question about migrations.
 ///
@@ -19,7 +20,7 @@ pub fn run(session: &Session, what: &MigrationsCommand) -> Result<u8> {
     match what {
         MigrationsCommand::List => list(session),
         MigrationsCommand::Show { id } => show(session, id),
-        MigrationsCommand::Diff => diff(session),
+        MigrationsCommand::Diff => diff::run(session),
         MigrationsCommand::Lint { folder } => lint(session, folder.as_deref()),
     }
 }
@@ -82,47 +83,6 @@ fn show(session: &Session, id: &str) -> Result<u8> {
             step.checksum
         )
     });
-    Ok(0)
-}
-
-/// What a run would change in each home, value by value, secrets masked.
-fn diff(session: &Session) -> Result<u8> {
-    let look = look(session, &[], false)?;
-    let mut values = Vec::new();
-    let mut text = String::new();
-    for home in look.plan.pending() {
-        let path = home.home.path.display().to_string();
-        let _ = writeln!(text, "{}", visible(&path));
-        let mut changes = Vec::new();
-        for change in &home.evaluation.changes {
-            let masked = |value: &Option<serde_json::Value>| {
-                value
-                    .as_ref()
-                    .map(|value| screen::json(&change.path, value))
-            };
-            let (before, after) = (masked(&change.before), masked(&change.after));
-            let key = screen::text(&change.path);
-            if let Some(before) = &before {
-                let _ = writeln!(
-                    text,
-                    "-  {}: {}",
-                    visible(&key),
-                    visible(&before.to_string())
-                );
-            }
-            if let Some(after) = &after {
-                let _ = writeln!(
-                    text,
-                    "+  {}: {}",
-                    visible(&key),
-                    visible(&after.to_string())
-                );
-            }
-            changes.push(serde_json::json!({"step": change.step, "path": key, "before": before, "after": after}));
-        }
-        values.push(serde_json::json!({"home": path, "changes": changes}));
-    }
-    session.ui.report(&values, || text);
     Ok(0)
 }
 

@@ -408,6 +408,9 @@ fn no_secret_of_any_place_is_in_any_output() {
         run(&format!("plan --verbose --format {format} --to 33"));
         run(&format!("status --verbose --format {format}"));
     }
+    for format in ["text", "json"] {
+        run(&format!("migrations diff --format {format} --to 33"));
+    }
     run("apply --verbose --json --to 33 --metrics-file /run/fleet.prom");
     run("apply --verbose --to 33");
     for format in ["text", "json", "yaml"] {
@@ -444,6 +447,18 @@ fn no_secret_of_any_place_is_in_any_output() {
             name: path.into(),
             bytes,
         });
+    }
+    let diffs = shown
+        .iter()
+        .filter(|one| one.name.starts_with("update migrations diff --format"))
+        .filter(|one| one.name.ends_with("(stdout)"));
+    for diff in diffs {
+        let text = String::from_utf8_lossy(&diff.bytes);
+        assert!(
+            text.contains("+++ /home/owl/.hermes"),
+            "{}: {text}",
+            diff.name
+        );
     }
     all_files(sandbox, "/var/lib/fleet-update", &mut shown);
     machine.end_loops();

@@ -27,7 +27,7 @@ mod tree;
 
 use std::ops::Range;
 
-use super::{Document, Edit, Invalid, Key, Path, Refusal, Value};
+use super::{Document, Edit, Invalid, Key, Path, Refusal, Scalar, Value};
 use emit::Layout;
 use lines::Lines;
 use part::Part;
@@ -233,6 +233,14 @@ impl Document for Yaml {
         let entry = self.entry_of(path.0.first());
         let part = entry.and_then(|entry| self.part(&(entry..entry + 1)));
         part.or_else(|| self.whole().ok())?.line_of(path)
+    }
+
+    fn scalars(&self) -> Result<Vec<Scalar>, Invalid> {
+        let mut found = self.whole()?.tree.scalars();
+        for scalar in &mut found {
+            scalar.at = scalar.at.start + self.bom..scalar.at.end + self.bom;
+        }
+        Ok(found)
     }
 }
 

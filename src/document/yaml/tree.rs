@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use granit_parser::ScalarStyle;
 
-use super::super::Value;
+use super::super::{Key, Path, Scalar, Value};
 
 pub(super) use build::build;
 
@@ -114,6 +114,41 @@ impl Tree {
     pub(super) fn is_referenced(&self, id: Id) -> bool {
         let anchor = self.nodes[id].anchor;
         anchor > 0 && self.referenced[anchor - 1]
+    }
+
+    /// Every scalar that is a value, in the order of the text.
+    pub(super) fn scalars(&self) -> Vec<Scalar> {
+        let mut found = Vec::new();
+        if let Some(root) = self.root {
+            self.collect_scalars(root, &Path::root(), &mut found);
+        }
+        found
+    }
+
+    fn collect_scalars(&self, id: Id, path: &Path, found: &mut Vec<Scalar>) {
+        let node = &self.nodes[id];
+        match &node.kind {
+            Kind::Scalar(_, value) => found.push(Scalar {
+                path: path.clone(),
+                at: node.body..node.range.end,
+                value: value.clone(),
+            }),
+            Kind::Merge | Kind::Alias(_) => {}
+            Kind::Seq(_, items) => {
+                for (index, item) in items.iter().enumerate() {
+                    self.collect_scalars(item.value, &path.index(index), found);
+                }
+            }
+            Kind::Map(_, entries) => {
+                for entry in entries {
+                    let key = match &self.nodes[entry.key].kind {
+                        Kind::Scalar(_, key) => key.to_key(),
+                        _ => Key::Other(String::new()),
+                    };
+                    self.collect_scalars(entry.value, &path.child(key), found);
+                }
+            }
+        }
     }
 
     /// The comments that lie in a range.

@@ -408,3 +408,35 @@ fn a_made_file_goes_and_a_removed_one_comes_back_and_a_failure_undoes_both() {
     assert!(linked.reason.contains("it is a link"), "{linked:?}");
     assert!(home.path.join("made").exists() && home.path.join("gone").exists());
 }
+
+#[test]
+fn a_preview_is_the_diff_of_the_planned_home_without_its_secrets() {
+    let scratch = Scratch::new();
+    let config = OLD.replace("# mine", "# not wordy42 but");
+    let env = "A=wordy42\nTERMINAL_VERCEL_RUNTIME=node24\n";
+    let home = scratch.home("a", &[("config.yaml", &config), (".env", env)]);
+    let (target, files, _) = scratch.planned(&home);
+    let preview = |homes: Vec<(HomeTarget, Vec<FileChange>)>| {
+        let task = Preview {
+            app: app(),
+            site_steps: Vec::new(),
+            homes,
+        };
+        told::<Previewed>(|tell| task.perform(&scratch.world, tell)).remove(0)
+    };
+    let shown = preview(vec![(target.clone(), files.clone())]);
+    let path = home.path.display();
+    let expected = format!(
+        "--- {path}/.env\n+++ {path}/.env\n@@ -1,2 +1 @@\n A=[masked]\n-TERMINAL_VERCEL_RUNTIME=[masked]\n\
+         --- {path}/config.yaml\n+++ {path}/config.yaml\n@@ -1,3 +1,5 @@\n # not [masked] but\n\
+         -_config_version: 12\n-terminal: {{vercel_runtime: [masked]}}\n\
+         +_config_version: 50\n+terminal: {{}}\n+plugins:\n+  enabled: []\n"
+    );
+    assert_eq!((shown.diff, shown.error), (expected, None));
+    assert_eq!(text(&home, "config.yaml"), config);
+
+    std::fs::write(home.path.join("config.yaml"), OLD).unwrap();
+    let shown = preview(vec![(target, files)]);
+    assert_eq!(shown.diff, "");
+    assert!(shown.error.unwrap().contains("changed since"));
+}
