@@ -152,6 +152,11 @@ enum Title {
     Above,
 }
 
+/// A path that can stand in a document: what is not text in it is replaced.
+fn as_text(path: &Path) -> PathBuf {
+    PathBuf::from(path.to_string_lossy().into_owned())
+}
+
 impl Search<'_> {
     fn look(&mut self, candidate: &Candidate) {
         let path = &candidate.path;
@@ -300,12 +305,6 @@ impl Search<'_> {
         names.sort_unstable();
         for (_, name) in names {
             let path = profiles.join(&name);
-            if name.to_str().is_none() {
-                // No application names one so, and no document of ours could.
-                let text = format!("{} has a name that is not text", path.display());
-                self.found.notes.push(text);
-                continue;
-            }
             // Folders and links to folders are profiles or pretend to be; plain files do not.
             match std::fs::metadata(&path) {
                 Ok(meta) if !meta.is_dir() => {}
@@ -354,7 +353,12 @@ impl Search<'_> {
             return;
         }
         let resolved = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-        let status = if meta.uid() == self.uid {
+        let status = if path.to_str().is_none() && title == Title::Profile {
+            // No application names one so, and no document of ours could: it is shown, and never opened.
+            HomeStatus::NotAProfile
+        } else if path.to_str().is_none() {
+            HomeStatus::Unreadable("its path is not text".into())
+        } else if meta.uid() == self.uid {
             self.status(path, title)
         } else {
             HomeStatus::Foreign(format!("the folder belongs to uid {}", meta.uid()))
@@ -362,9 +366,9 @@ impl Search<'_> {
         let home = Home {
             id: identifier(&resolved),
             profile: self.profile_name(path, title),
-            path: path.to_path_buf(),
+            path: as_text(path),
             updater: active_updater(self.app, &root),
-            root,
+            root: as_text(&root),
             uid: meta.uid(),
             file_id,
             status,

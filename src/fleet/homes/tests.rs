@@ -79,6 +79,23 @@ fn every_folder_among_the_profiles_is_a_row() {
 }
 
 #[test]
+fn a_name_that_is_not_text_is_a_row_that_can_be_written() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = folder.path().join(".hermes");
+    fleet(&root);
+    let odd = root
+        .join("profiles")
+        .join(std::ffi::OsStr::from_bytes(b"a\xff"));
+    put(&odd.join("config.yaml"), "a: 1\n");
+    let found = enumerate(&app(), uid(), &[candidate(&root, Reach::Fleet)]);
+    let named = |home: &&Home| home.profile == "a\u{fffd}";
+    let home = found.homes.iter().find(named).expect("it is a row");
+    assert_eq!(home.status, HomeStatus::NotAProfile);
+    serde_json::to_string(home).expect("it can be written");
+}
+
+#[test]
 fn it_does_not_matter_which_home_of_a_fleet_is_named() {
     let folder = tempfile::tempdir().expect("a folder");
     let root = folder.path().join(".hermes");
