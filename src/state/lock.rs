@@ -140,14 +140,8 @@ impl Lock {
         let Ok(meta) = std::fs::metadata(path) else {
             return false;
         };
-        let inode = format!(":{}", meta.ino());
-        std::fs::read_to_string("/proc/locks").is_ok_and(|locks| {
-            locks.lines().any(|line| {
-                let mut fields = line.split_whitespace();
-                fields.nth(1) == Some("FLOCK")
-                    && fields.nth(3).is_some_and(|file| file.ends_with(&inode))
-            })
-        })
+        procfs::flocks()
+            .is_ok_and(|locks| locks.iter().any(|lock| lock.is_on(meta.dev(), meta.ino())))
     }
 }
 
