@@ -248,10 +248,13 @@ fn classify_manager(before: &Runtime, seen: &Observation) -> Manager {
     if seen.flapping {
         return Manager::Flapping;
     }
+    // When the restart was begun, somebody else's may have been over: what was planned is what counts.
+    let planned = before.unit.as_ref().map(|unit| &unit.invocation_id);
+    let old = planned
+        .filter(|id| !id.is_empty())
+        .unwrap_or(&seen.unit_before.invocation_id);
     match after.active_state.as_str() {
-        "active" | "reloading" if after.invocation_id == seen.unit_before.invocation_id => {
-            Manager::Same
-        }
+        "active" | "reloading" if after.invocation_id == *old => Manager::Same,
         "active" | "reloading" => Manager::Up,
         "inactive" | "failed" => Manager::Down,
         _ => Manager::Waiting,

@@ -1,7 +1,7 @@
 //! The table over its whole product.
 
 use super::*;
-use crate::fleet::sample;
+use crate::fleet::{Unit, sample};
 use RuntimeOutcome as O;
 
 fn detail() -> Detail {
@@ -297,4 +297,25 @@ fn a_lock_alone_is_silence_after_one_that_said_more() {
         (report.state, report.phase) = (None, Phase::Unknown);
     }
     assert_eq!(own(&before), Own::None);
+}
+
+/// Somebody else's restart may be over before ours looks at the unit for the first time.
+#[test]
+fn an_invocation_is_new_if_it_was_not_planned() {
+    let before = sample::runtime(7);
+    let planned = before.unit.clone().expect("it has a unit");
+    let new = Unit {
+        invocation_id: "new".into(),
+        ..planned.clone()
+    };
+    for (unit, is_new) in [(&planned, false), (&new, true)] {
+        let seen = Observation {
+            unit_before: unit.clone(),
+            unit_after: Some(unit.clone()),
+            ..Observation::default()
+        };
+        let found = classify_manager(&before, &seen);
+        assert_eq!(matches!(found, Manager::Up), is_new, "{found:?}");
+        assert_eq!(matches!(found, Manager::Same), !is_new, "{found:?}");
+    }
 }

@@ -63,15 +63,19 @@ fn the_watcher_counts_one_restart_where_there_was_one_and_two_where_there_were_t
         Some("ann"),
         &format!("systemctl --user try-restart {}", OPS.unit()),
     );
+    // systemctl may know it before the watcher's own connection does.
+    wait_for("the second start is told", Duration::from_secs(20), || {
+        (watcher.starts_of(&OPS.unit()) >= 2).then_some(())
+    });
+
+    wait_for("ops runs", Duration::from_secs(60), || fleet.running(OPS));
+    let last = fleet.life(OPS);
     assert_eq!(
         watcher.starts_of(&OPS.unit()),
         2,
         "{:#?}",
         watcher.of(&OPS.unit())
     );
-
-    wait_for("ops runs", Duration::from_secs(60), || fleet.running(OPS));
-    let last = fleet.life(OPS);
     assert_ne!(last.invocation, first.invocation);
     // The count that a receipt must not be judged by.
     assert_eq!(last.automatic_restarts, 0);
