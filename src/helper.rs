@@ -27,8 +27,11 @@ use crate::error::{Error, Kind, Result};
 use crate::world::{Account, World};
 
 pub mod beside;
+mod living;
 
 use beside::Beside;
+use living::Living;
+pub use living::end_all;
 
 /// The hidden subcommand that a helper is started with.
 pub const SUBCOMMAND: &str = "helper";
@@ -119,6 +122,7 @@ pub fn perform<T: Task>(
 pub struct Session<T> {
     name: String,
     child: Child,
+    living: Option<Living>,
     channel: UnixStream,
     deadline: Instant,
     task: std::marker::PhantomData<T>,
@@ -177,6 +181,7 @@ impl<T: Task> Session<T> {
             .map_err(|error| Error::io(format!("cannot start the {name}"), error))?;
         let mut session = Self {
             name,
+            living: Some(Living::note(rustix::process::Pid::from_child(&child))),
             child,
             channel: ours,
             deadline: Instant::now() + limit,
@@ -252,6 +257,7 @@ impl<T> Drop for Session<T> {
         if !ends_by_itself(&self.child) {
             let _ = self.child.kill();
         }
+        drop(self.living.take());
         let _ = self.child.wait();
     }
 }

@@ -17,5 +17,7 @@ fn main() -> ExitCode {
     if let Some(home) = std::env::var_os(fleet_update::run::rehearse::STAND_IN) {
         return fleet_update::run::rehearse::stand_in(home.as_ref());
     }
-    fleet_update::run::main()
+    let status = fleet_update::run::main();
+    fleet_update::helper::end_all();
+    status
 }

@@ -574,6 +574,10 @@ fn survey_all(world: &World, jobs: Vec<(Account, Survey)>, limit: Duration) -> V
             answers.push((account, keys, answer));
         }
     }
+    if let Ok(mut queue) = queue.lock() {
+        // Nobody listens any more.
+        queue.clear();
+    }
     for (account, keys) in waiting.into_values() {
         answers.push((
             account,

@@ -20,6 +20,7 @@ use super::{Session, closing, debts, hook, migrate, notify, opening};
 use crate::cli::Trigger;
 use crate::digest::sha256;
 use crate::error::{Error, Kind, Result};
+use crate::helper;
 use crate::migrate::HomeOutcome;
 use crate::plan::decide::{Decision, RuntimeOutcome};
 use crate::plan::{Owed, PlannedRuntime, blocks};
@@ -99,6 +100,7 @@ pub fn locked(
         notify::verdict(session, &receipt);
     }
     if let Some(signal) = interruption.signal() {
+        helper::end_all();
         // The shell sees that a signal ended us (128 + signal), and why.
         let _ = signal_hook::low_level::emulate_default_handler(signal);
     }
