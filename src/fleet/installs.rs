@@ -18,18 +18,17 @@ use super::units::files::read_bounded;
 use super::{Changed, Install, InstallKind, procfs, runtimes};
 use crate::app::App;
 use crate::digest::sha256;
+use metadata::Metadata;
+use version::expected_version;
 
-/// No source file of a package is read past this.
-const SOURCE_LIMIT: u64 = 8 << 20;
+mod metadata;
+mod version;
 
 /// No metadata file is read past this.
 const SMALL_LIMIT: u64 = 256 << 10;
 
 /// How many entries of a folder of packages are looked at.
 const ENTRY_LIMIT: usize = 20_000;
-
-/// How far behind its literal start a version pattern may reach.
-const PATTERN_WINDOW: usize = 512;
 
 /// How something of the application is started: all that tells which code it runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -409,86 +408,6 @@ fn is_described(app: &App, site: &Path) -> bool {
     Metadata::find(app, site).is_some()
 }
 
-/// An installed distribution's metadata (the `.dist-info` folder of the packaging specifications).
-struct Metadata {
-    folder: PathBuf,
-    version: String,
-}
-
-impl Metadata {
-    /// The one that was written last, should an interrupted installer have left two.
-    fn find(app: &App, site: &Path) -> Option<Self> {
-        let wanted: Vec<String> = app
-            .code
-            .distributions
-            .iter()
-            .map(|name| normalized(name))
-            .collect();
-        names_in(site)
-            .into_iter()
-            .filter_map(|entry| {
-                let (name, version) = entry.strip_suffix(".dist-info")?.split_once('-')?;
-                wanted.contains(&normalized(name)).then(|| Self {
-                    folder: site.join(&entry),
-                    version: version.to_owned(),
-                })
-            })
-            .max_by_key(|found| {
-                change_of(found.folder.join("RECORD")).map(|changed| changed.at_nanos)
-            })
-    }
-
-    fn installer(&self) -> String {
-        read_bounded(&self.folder.join("INSTALLER"), SMALL_LIMIT, true)
-            .map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned())
-            .unwrap_or_default()
-    }
-
-    /// The source folder of an editable install (`direct_url.json`, PEP 610).
-    fn source(&self) -> Option<PathBuf> {
-        let bytes = read_bounded(&self.folder.join("direct_url.json"), SMALL_LIMIT, true).ok()?;
-        let value: serde_json::Value = serde_json::from_slice(&bytes).ok()?;
-        value
-            .pointer("/dir_info/editable")?
-            .as_bool()
-            .filter(|editable| *editable)?;
-        let path = value.get("url")?.as_str()?.strip_prefix("file://")?;
-        Some(PathBuf::from(percent_decoded(path)))
-    }
-}
-
-fn percent_decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, tail @ ..] = rest {
-        let code = tail
-            .get(..2)
-            .filter(|_| *first == b'%')
-            .and_then(|digits| std::str::from_utf8(digits).ok())
-            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        match code {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &tail[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = tail;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// A project's name as the packaging specifications compare it.
-fn normalized(name: &str) -> String {
-    name.to_lowercase()
-        .split(['-', '_', '.'])
-        .filter(|part| !part.is_empty())
-        .collect::<Vec<_>>()
-        .join("_")
-}
-
 /// The source tree that a package outside of installed packages belongs to.
 fn source_tree(parent: &Path) -> Option<PathBuf> {
     let above = parent
@@ -591,50 +510,6 @@ fn kind_of(path: &Path, venv: Option<&Path>, metadata: Option<&Metadata>) -> Ins
             InstallKind::Image
         }
         _ => InstallKind::Unknown,
-    }
-}
-
-/// The configuration version that the code expects, from the first of its files that says one.
-fn expected_version(app: &App, package: &Path) -> Option<u32> {
-    let pattern = regex_lite::Regex::new(&app.code.version_pattern).ok()?;
-    let literal = literal_start(&app.code.version_pattern);
-    app.code.version_files.iter().find_map(|file| {
-        let bytes = read_bounded(&package.join(file), SOURCE_LIMIT, true).ok()?;
-        let text = String::from_utf8_lossy(&bytes);
-        version_in(&text, &pattern, literal)
-    })
-}
-
-/// The pattern's first match. Only the places where its literal start stands are tried: such a
-/// source is hundreds of kilobytes, and the engine is built to be small, not fast.
-fn version_in(text: &str, pattern: &regex_lite::Regex, literal: &str) -> Option<u32> {
-    let first = |text: &str| pattern.captures(text)?.get(1)?.as_str().parse().ok();
-    if literal.is_empty() {
-        return first(text);
-    }
-    text.match_indices(literal).take(1000).find_map(|(at, _)| {
-        let mut end = text.len().min(at + PATTERN_WINDOW);
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
-        first(&text[at..end])
-    })
-}
-
-/// The characters that every match of a pattern starts with.
-fn literal_start(pattern: &str) -> &str {
-    let end = pattern
-        .find(|c| "\\.+*?()|[]{}^$".contains(c))
-        .unwrap_or(pattern.len());
-    // A quantifier makes the character before it optional.
-    let quantified = pattern[end..].starts_with(['?', '*', '{', '|']);
-    if pattern.contains('|') {
-        return "";
-    }
-    let literal = &pattern[..end];
-    match literal.char_indices().next_back() {
-        Some((last, _)) if quantified => &literal[..last],
-        _ => literal,
     }
 }
 

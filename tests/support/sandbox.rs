@@ -229,7 +229,11 @@ impl Sandbox {
 
     /// The paths below `folder` that root owns, with whether they are folders.
     pub fn owned_by_root(&self, folder: &str) -> Vec<String> {
-        let text = self.sh(None, &format!("find {folder} -uid 0 -printf '%y %p\\n'"));
+        // Who owns a folder may take things out of it meanwhile.
+        let text = self.sh(
+            None,
+            &format!("find {folder} -ignore_readdir_race -uid 0 -printf '%y %p\\n'"),
+        );
         text.lines().map(ToOwned::to_owned).collect()
     }
 }

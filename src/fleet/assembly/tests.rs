@@ -2,6 +2,7 @@ use std::path::PathBuf;
 
 use super::*;
 use crate::fleet::processes::{Ancestor, Interpreter};
+use crate::fleet::runtimes::OTHER;
 use crate::fleet::{CollectorOutcome, Incarnation, InstallKind, Phase, Process};
 
 /// Fake processes get ids that no kernel gives (pid_max is at most 2^22, proc_sys_kernel(5)).

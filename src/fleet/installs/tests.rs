@@ -1,5 +1,7 @@
 #![expect(clippy::disallowed_methods, reason = "builds trees to look at")]
 
+use super::metadata::{normalized, percent_decoded};
+use super::version::{literal_start, version_in};
 use super::*;
 
 fn app() -> App {
