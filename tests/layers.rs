@@ -20,13 +20,14 @@ const ORDER: &[&str] = &[
     "document", // parse, edit, prove, replace
     "fleet",
     "fleet::procfs",
+    "fleet::runtimes",
     "fleet::units",
     "fleet::selfreport",
-    "fleet::homes",
+    "fleet::scope",
     "fleet::installs",
-    "fleet::runtimes",
-    "fleet::supervisors",
+    "fleet::homes",
     "fleet::processes",
+    "fleet::supervisors",
     "fleet::survey",
     "fleet::assembly",
     "fleet::again",
@@ -47,22 +48,21 @@ fn no_file_uses_what_stands_above_it() {
     let mut seen = BTreeSet::new();
     for file in sources(Path::new("src")) {
         let module = module_of(&file);
-        let Some(rank) = rank(&module) else { continue };
-        seen.insert(ORDER[rank]);
+        let Some(own) = rank(&module) else { continue };
+        seen.insert(ORDER[own]);
         let text = fs::read_to_string(&file).expect("a source file");
         for (number, line) in code_lines(&text) {
-            for used in uses(line) {
-                let used_rank = rank_of_use(&used)
-                    .unwrap_or_else(|| panic!("{}: {used} is in no group", file.display()));
+            for used in uses(line, &module) {
+                let used_rank = rank(&used).expect("it was looked up");
                 let same_folder =
-                    ORDER[used_rank].split("::").next() == ORDER[rank].split("::").next();
-                let fleet = same_folder && ORDER[rank].starts_with("fleet");
-                if used_rank > rank && (!same_folder || fleet) {
+                    ORDER[used_rank].split("::").next() == ORDER[own].split("::").next();
+                let fleet = same_folder && ORDER[own].starts_with("fleet");
+                if used_rank > own && (!same_folder || fleet) {
                     breaches.push(format!(
                         "{}:{}: {} uses {used}",
                         file.display(),
                         number,
-                        ORDER[rank]
+                        ORDER[own]
                     ));
                 }
             }
@@ -145,29 +145,36 @@ fn rank(module: &str) -> Option<usize> {
     }
 }
 
-/// What a line uses of this crate, as `module` or `module::part`.
-fn uses(line: &str) -> Vec<String> {
+/// What a line of `module` uses of this crate, as `module` or `module::part`: by its whole path, or by
+/// `super::` from where the module stands.
+fn uses(line: &str, module: &str) -> Vec<String> {
     let code = line.split("//").next().unwrap_or_default();
-    code.match_indices("crate::")
-        .filter(|(at, _)| {
-            !code[..*at].ends_with(|letter: char| letter.is_alphanumeric() || letter == '_')
-        })
-        .map(|(at, _)| {
-            let path: String = code[at + "crate::".len()..]
-                .chars()
-                .take_while(|letter| letter.is_alphanumeric() || *letter == '_' || *letter == ':')
-                .collect();
-            let mut parts = path.split("::").filter(|part| !part.is_empty());
-            let first = parts.next().unwrap_or_default().to_owned();
-            match parts.next() {
-                Some(second) => format!("{first}::{second}"),
-                None => first,
+    let mut found = Vec::new();
+    for word in
+        code.split(|letter: char| !(letter.is_alphanumeric() || letter == '_' || letter == ':'))
+    {
+        let parts: Vec<&str> = word.split("::").filter(|part| !part.is_empty()).collect();
+        let ups = parts.iter().take_while(|part| **part == "super").count();
+        let mut path: Vec<&str> = match parts.first() {
+            Some(&"crate") => Vec::new(),
+            Some(&"super") => {
+                let own: Vec<&str> = module.split("::").collect();
+                own[..own.len().saturating_sub(ups)].to_vec()
             }
-        })
-        .filter(|used| !used.is_empty())
-        .collect()
-}
-
-fn rank_of_use(used: &str) -> Option<usize> {
-    rank(used)
+            _ => continue,
+        };
+        path.extend(&parts[ups.max(1)..]);
+        path.truncate(2);
+        // `super::{…}` and `super::*` name what is above; so does an item of the module above.
+        let name = path.join("::");
+        if rank(&name).is_some() {
+            found.push(name);
+        } else {
+            assert!(
+                ups > 0 || name.is_empty(),
+                "{module}: {name} is in no group"
+            );
+        }
+    }
+    found
 }

@@ -7,9 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::inventory::{Answered, NAMED, Scope};
 use super::processes::{Scan, Seen, ancestors};
 use super::runtimes::{self, Recognised};
+use super::scope::{NAMED, Scope};
 use super::survey::{Key, Served, Surveyed};
 use super::{
     Collector, Home, HomeStatus, Install, Inventory, Manager, Runtime, SelfReport, Unit, procfs,
@@ -21,6 +21,9 @@ use claims::Claims;
 mod claims;
 mod grouping;
 mod slots;
+
+/// One account's answer, or why there is none.
+pub(super) type Answered = (Account, Vec<Key>, Result<Surveyed, String>);
 
 /// All that the sources said.
 #[derive(Debug, Default)]

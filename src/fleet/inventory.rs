@@ -12,10 +12,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use super::assembly::{Gathered, assemble};
+use super::assembly::{Answered, Gathered, assemble};
 use super::homes::{Candidate, Reach};
 use super::processes::{self, Scan, Seen};
-use super::survey::{self, Asked, Key, Survey, Surveyed};
+use super::scope::{NAMED, Scope};
+use super::survey::{self, Asked, Key, Survey, Surveyed, uid_of_unit};
 use super::{Collector, Inventory, Manager, procfs, units};
 use crate::app::App;
 use crate::error::{Error, Kind, Result};
@@ -24,39 +25,6 @@ use crate::world::{self, Account, World};
 
 /// How many helpers work at once.
 const WORKERS: usize = 16;
-
-/// What the homes that `--home` named are marked with.
-pub const NAMED: &str = "--home";
-
-/// What is looked at.
-#[derive(Debug, Clone)]
-pub struct Scope {
-    /// Accounts whose homes and runtimes are in scope; empty is everybody (as root) or the caller.
-    pub users: Vec<Account>,
-    /// If any: only these homes and what serves them. A root home stands for its profiles too.
-    pub homes: Vec<PathBuf>,
-    /// If any: only homes of these profiles and what serves them.
-    pub profiles: Vec<String>,
-    /// Root homes that the site's configuration adds.
-    pub extra_homes: Vec<PathBuf>,
-    /// Whether runtimes are looked for at all: not in a chroot, and not where there is no manager.
-    pub runtimes: bool,
-    /// How long each source may take.
-    pub limit: Duration,
-}
-
-impl Default for Scope {
-    fn default() -> Self {
-        Self {
-            users: Vec::new(),
-            homes: Vec::new(),
-            profiles: Vec::new(),
-            extra_homes: Vec::new(),
-            runtimes: true,
-            limit: Duration::from_secs(10),
-        }
-    }
-}
 
 /// Takes the inventory.
 ///
@@ -400,18 +368,6 @@ impl Plan<'_> {
     }
 }
 
-/// The uid that a system unit runs as; `None` where its user does not exist (yet).
-pub(super) fn uid_of_unit(accounts: &[Account], user: &str) -> Option<u32> {
-    if user.is_empty() {
-        return Some(0);
-    }
-    accounts
-        .iter()
-        .find(|account| account.name == user)
-        .map(|account| account.uid)
-        .or_else(|| user.parse().ok())
-}
-
 /// Places whose owners must be known before anybody can be asked.
 #[derive(Default)]
 struct Places {
@@ -519,9 +475,6 @@ fn expand(pattern: &str) -> Vec<PathBuf> {
     paths.retain(|path| std::fs::symlink_metadata(path).is_ok());
     paths
 }
-
-/// One account's answer, or why there is none.
-pub(super) type Answered = (Account, Vec<Key>, Result<Surveyed, String>);
 
 /// Asks all accounts side by side. A thread that hangs is left behind.
 fn survey_all(world: &World, jobs: Vec<(Account, Survey)>, limit: Duration) -> Vec<Answered> {

@@ -9,11 +9,12 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 pub mod procfs;
+pub mod runtimes;
 pub mod units;
 pub mod selfreport;
-pub mod homes;
+pub mod scope;
 pub mod installs;
-pub mod runtimes;
+pub mod homes;
 pub mod processes;
 pub mod supervisors;
 pub mod survey;

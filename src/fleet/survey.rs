@@ -24,7 +24,7 @@ use super::{
 use crate::app::App;
 use crate::error::Result;
 use crate::helper::Task;
-use crate::world::{self, World};
+use crate::world::{self, Account, World};
 
 /// How long one control socket may take.
 const SOCKET_LIMIT: Duration = Duration::from_millis(400);
@@ -491,6 +491,18 @@ fn age_of(text: &str) -> Option<Duration> {
     let time: jiff::Timestamp = text.parse().ok()?;
     let then = Duration::from_secs(u64::try_from(time.as_second()).ok()?);
     Some(world::now().saturating_sub(then))
+}
+
+/// The uid that a system unit runs as; `None` where its user does not exist (yet).
+pub(super) fn uid_of_unit(accounts: &[Account], user: &str) -> Option<u32> {
+    if user.is_empty() {
+        return Some(0);
+    }
+    accounts
+        .iter()
+        .find(|account| account.name == user)
+        .map(|account| account.uid)
+        .or_else(|| user.parse().ok())
 }
 
 #[cfg(test)]

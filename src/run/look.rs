@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::{Session, dpkg, hook};
 use crate::config::RestartWhen;
 use crate::error::Result;
-use crate::fleet::inventory::Scope;
+use crate::fleet::scope::Scope;
 use crate::fleet::{Collector, CollectorOutcome, Home, Inventory, inventory};
 use crate::helper;
 use crate::migrate::home::{Evaluate, HomeTarget};

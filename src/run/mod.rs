@@ -15,7 +15,7 @@ use crate::app::App;
 use crate::cli::{Cli, Command, Trigger};
 use crate::config::{Config, Keep, Places, RestartWhen, fragments};
 use crate::error::{Error, Kind, Result};
-use crate::fleet::inventory::Scope;
+use crate::fleet::scope::Scope;
 use crate::plan::Wishes;
 use crate::restart::table::Table;
 use crate::state::requests::KEPT_DAYS;

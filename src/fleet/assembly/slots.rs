@@ -4,11 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::{Assembly, installer, unit_id};
-use crate::fleet::inventory::uid_of_unit;
 use crate::fleet::processes::{Seen, ancestors};
 use crate::fleet::runtimes::{OTHER, Recognised};
 use crate::fleet::supervisors::supervisor_of;
-use crate::fleet::survey::{Key, ask_unit};
+use crate::fleet::survey::{Key, ask_unit, uid_of_unit};
 use crate::fleet::{Manager, Runtime, Supervisor, procfs};
 
 impl Assembly<'_> {
