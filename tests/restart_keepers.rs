@@ -1,4 +1,5 @@
-//! Restarting what a real runit and a real supervisord keep, by the rows that ship as examples.
+//! Restarting what a real s6 keeps, by the row that is built in, and what a real runit and a real supervisord
+//! keep, by the rows that ship as examples.
 
 #![allow(
     clippy::unwrap_used,
@@ -38,7 +39,11 @@ impl Keeper {
     ) -> Option<Self> {
         let all = [needed, &["/usr/bin/python3"]].concat();
         if let Some(missing) = all.iter().find(|path| !Path::new(path).exists()) {
-            eprintln!("SKIPPED: a keeper cannot be tried without {missing}");
+            // The harness captures `eprint!`, and a skipped test must be seen.
+            let _ = std::io::Write::write_all(
+                &mut std::io::stderr(),
+                format!("SKIPPED: a keeper cannot be tried without {missing}\n").as_bytes(),
+            );
             return None;
         }
         let folder = tempfile::tempdir().unwrap();
@@ -82,6 +87,7 @@ impl Keeper {
         let mut fields = Fields::default();
         fields.set("kind", "serve");
         fields.set("profile", "work");
+        fields.set("slot", &self.folder.path().join(NAME).to_string_lossy());
         let order = Order {
             app,
             manager: Manager::System,
@@ -116,7 +122,7 @@ impl Keeper {
 
 impl Drop for Keeper {
     fn drop(&mut self) {
-        // runsv(8) and supervisord: SIGTERM ends what they keep, and then themselves.
+        // runsv(8), s6-svscan(8) and supervisord: SIGTERM ends what they keep, and then themselves.
         let keeper = rustix::process::Pid::from_child(&self.child);
         let _ = rustix::process::kill_process(keeper, rustix::process::Signal::TERM);
         let _ = self.child.wait();
@@ -139,24 +145,42 @@ fn example(name: &str, place: (&str, &str)) -> Mechanism {
     row.unwrap().clone()
 }
 
+/// A service's folder as runit and s6 have it.
+fn service(folder: &Path, stand_in: &str) {
+    let service = folder.join(NAME);
+    std::fs::create_dir(&service).unwrap();
+    let run = service.join("run");
+    let home = folder.display();
+    let text = format!("#!/bin/sh\nexport STAND_IN_HOME={home}\nexec {stand_in} serve\n");
+    std::fs::write(&run, text).unwrap();
+    std::fs::set_permissions(&run, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn what_s6_supervises_is_restarted_by_the_built_in_row() {
+    let command = |folder: &Path| {
+        let mut command = Command::new("/usr/bin/s6-svscan");
+        command.arg(folder);
+        command
+    };
+    let needed = ["/usr/bin/s6-svscan", "/usr/bin/s6-svc"];
+    let Some(keeper) = Keeper::start(&needed, service, command) else {
+        return;
+    };
+    let table = Table::load(None, &[]).unwrap();
+    let row = table.rows().iter().find(|row| row.id == "s6").unwrap();
+    keeper.restart(row.clone());
+}
+
 #[test]
 fn what_runit_keeps_is_restarted_by_the_example() {
-    let prepare = |folder: &Path, stand_in: &str| {
-        let service = folder.join(NAME);
-        std::fs::create_dir(&service).unwrap();
-        let run = service.join("run");
-        let home = folder.display();
-        let text = format!("#!/bin/sh\nexport STAND_IN_HOME={home}\nexec {stand_in} serve\n");
-        std::fs::write(&run, text).unwrap();
-        std::fs::set_permissions(&run, std::fs::Permissions::from_mode(0o755)).unwrap();
-    };
     let command = |folder: &Path| {
         let mut command = Command::new("/usr/bin/runsv");
         command.arg(folder.join(NAME));
         command
     };
     let needed = ["/usr/bin/runsv", "/usr/bin/sv"];
-    let Some(keeper) = Keeper::start(&needed, prepare, command) else {
+    let Some(keeper) = Keeper::start(&needed, service, command) else {
         return;
     };
     let place = keeper.folder.path().to_string_lossy().into_owned();

@@ -85,7 +85,7 @@ R22 R27, no unit file changes | tests/matrix/main.rs | a unit file, drop-in or l
 R26, kept by a loop | tests/matrix/scenes.rs | "keeper"
 R28 C1 C15, unaccounted until proved | src/verify/reconcile/tests.rs | every_planned_row_comes_out_in_its_order
 R30, a drain that is not heeded | tests/matrix/scenes.rs | "drain-unheeded"
-R34, s6 | tests/restart_s6.rs | what_s6_supervises_is_restarted_by_the_built_in_row
+R34, s6 | tests/restart_keepers.rs | what_s6_supervises_is_restarted_by_the_built_in_row
 R35 R37, launchd's domains and labels | tests/restart_launchd.rs | every_label_gets_a_new_process_in_the_domain_that_has_it
 R36, launchd's numbers | tests/restart_launchd.rs | an_exit_number_proves_nothing_in_either_direction
 C3, units by whatever name | tests/matrix/scenes.rs | "template"
