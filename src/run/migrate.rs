@@ -4,7 +4,7 @@
 //! A home that cannot be locked, copied or written becomes a row; the others go on.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::Session;
@@ -105,15 +105,17 @@ fn lock_homes(session: &Session, look: &Look, receipt: &mut Receipt) -> Vec<Home
             Err(error) => (None, Err(error.to_string())),
         };
         locks.extend(lock);
+        let held = held.map(|held| {
+            let named = held.into_iter().map(|held| (held.home, held.refused));
+            named.collect::<BTreeMap<_, _>>()
+        });
         for home in homes {
             let refused = match &held {
                 Err(error) => Some(error.clone()),
                 Ok(held) => held
-                    .iter()
-                    .find(|held| held.home == home.home.path)
-                    .map_or(Some("its lock was not taken".to_owned()), |held| {
-                        held.refused.clone()
-                    }),
+                    .get(&home.home.path)
+                    .cloned()
+                    .unwrap_or_else(|| Some("its lock was not taken".into())),
             };
             if let Some(refused) = refused {
                 let reason = format!("locked: {refused}");
@@ -174,14 +176,11 @@ fn snapshot(
             threads.spawn(move || copy(session, *uid, &scopes, copies));
         }
     });
-    let Ok(Copies {
+    let Copies {
         pack,
         done: copied,
         problems,
-    }) = copies.into_inner()
-    else {
-        return;
-    };
+    } = copies.into_inner().unwrap_or_else(PoisonError::into_inner);
     let durable = pack.finish();
     for row in receipt.homes.iter_mut().filter(|row| !row.done) {
         let problem = match &durable {
@@ -215,12 +214,16 @@ fn copy(session: &Session, uid: u32, homes: &[(&PlannedHome, Scope)], copies: &M
             })
             .collect(),
     };
+    let asked: BTreeMap<&str, &(&PlannedHome, Scope)> = homes
+        .iter()
+        .map(|asked| (asked.0.home.id.as_str(), asked))
+        .collect();
     let mut add = |fetched: Fetched| {
         // What a helper answers is hostile: only what was asked for, once, and as it was planned, counts.
-        let asked = homes.iter().find(|(home, _)| home.home.id == fetched.id);
-        let (Some((home, scope)), Ok(mut copies)) = (asked, copies.lock()) else {
+        let Some((home, scope)) = asked.get(fetched.id.as_str()) else {
             return Ok(());
         };
+        let mut copies = copies.lock().unwrap_or_else(PoisonError::into_inner);
         if copies.done.contains(&fetched.id) {
             return Ok(());
         }
@@ -252,7 +255,8 @@ fn copy(session: &Session, uid: u32, homes: &[(&PlannedHome, Scope)], copies: &M
     };
     let limit = owner_limit(session, homes.len());
     let answer = helper::perform(&session.world, &owner(session, uid), task, limit, &mut add);
-    if let (Err(error), Ok(mut copies)) = (answer, copies.lock()) {
+    if let Err(error) = answer {
+        let mut copies = copies.lock().unwrap_or_else(PoisonError::into_inner);
         for (home, _) in homes {
             copies
                 .problems
