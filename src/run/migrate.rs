@@ -280,7 +280,7 @@ fn is_whole(home: &PlannedHome, fetched: &Fetched) -> bool {
 
 /// Lets each owner write its homes, side by side.
 fn commit(session: &Session, pending: &BTreeMap<u32, Vec<&PlannedHome>>, receipt: &mut Receipt) {
-    let told = Mutex::new(Vec::new());
+    let told: Mutex<BTreeMap<String, Committed>> = Mutex::default();
     std::thread::scope(|scope| {
         for (uid, homes) in pending {
             let told = &told;
@@ -300,11 +300,16 @@ fn commit(session: &Session, pending: &BTreeMap<u32, Vec<&PlannedHome>>, receipt
                         })
                         .collect(),
                 };
+                let asked: BTreeSet<&str> =
+                    homes.iter().map(|home| home.home.id.as_str()).collect();
+                // Of a home that a helper speaks of twice, the first word counts.
+                let note = |committed: Committed| {
+                    let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+                    told.entry(committed.id.clone()).or_insert(committed);
+                };
                 let mut add = |committed: Committed| {
-                    if let Ok(mut told) = told.lock()
-                        && homes.iter().any(|home| home.home.id == committed.id)
-                    {
-                        told.push(committed);
+                    if asked.contains(committed.id.as_str()) {
+                        note(committed);
                     }
                     Ok(())
                 };
@@ -312,24 +317,25 @@ fn commit(session: &Session, pending: &BTreeMap<u32, Vec<&PlannedHome>>, receipt
                 let failure =
                     helper::perform(&session.world, &owner(session, *uid), task, limit, &mut add)
                         .err();
-                if let (Some(error), Ok(mut told)) = (failure, told.lock()) {
-                    let silent: Vec<String> = homes
-                        .iter()
-                        .map(|home| home.home.id.clone())
-                        .filter(|id| !told.iter().any(|committed| committed.id == *id))
-                        .collect();
-                    told.extend(silent.into_iter().map(|id| Committed {
-                        id,
-                        outcome: HomeOutcome::Failed,
-                        reason: error.to_string(),
-                        files: Vec::new(),
-                    }));
+                if let Some(error) = failure {
+                    for id in &asked {
+                        note(Committed {
+                            id: (*id).to_owned(),
+                            outcome: HomeOutcome::Failed,
+                            // It may have ended between a rename and its word; the restart stays owed then.
+                            reason: format!("{error}; whether it was written is not known"),
+                            files: Vec::new(),
+                        });
+                    }
                 }
             });
         }
     });
-    for committed in told.into_inner().unwrap_or_default() {
-        end(receipt, &committed.id, committed.outcome, &committed.reason);
+    let mut told = told.into_inner().unwrap_or_else(PoisonError::into_inner);
+    for row in &mut receipt.homes {
+        if let Some(committed) = told.remove(&row.id) {
+            settle(row, committed.outcome, &committed.reason);
+        }
     }
 }
 
