@@ -39,6 +39,10 @@ pub fn take(world: &World, app: &App, scope: &Scope) -> Result<Inventory> {
         service_manager: Path::new("/run/systemd/system").is_dir(),
         ..Gathered::default()
     };
+    if scope.runtimes {
+        // By the time that a survey asks who holds a home's lock, the kernel is ready to tell.
+        procfs::Flocks::announce();
+    }
     gathered.scan = look_at_processes(world, app, scope, uids.as_ref(), &mut gathered.kernel);
     gathered.system = ask_system_manager(world, app, scope, &gathered);
 

@@ -28,9 +28,11 @@ use rustix::time::ClockId;
 use super::{Incarnation, Process};
 use text::{Stat, status_field, strip_deleted, unified_path, variables};
 
+mod locks;
 pub mod text;
 
-pub use text::{Cgroup, FileLock, innermost_service, tokens};
+pub use locks::{FileLock, Flocks, flocks};
+pub use text::{Cgroup, innermost_service, tokens};
 
 /// How much of a command line is read: what identifies a program stands at its start.
 const ARGV_LIMIT: u64 = 64 << 10;
@@ -43,9 +45,6 @@ const CGROUP_DEPTH: usize = 32;
 
 /// How many processes of one control group are looked at.
 const CGROUP_PIDS: usize = 100_000;
-
-/// How many descriptors of one process are looked at.
-const DESCRIPTOR_LIMIT: usize = 65_536;
 
 /// Why a process could not be read: which of its files, and the system's reason.
 #[derive(Debug)]
@@ -328,45 +327,6 @@ fn namespace_inode(link: &Path) -> io::Result<u64> {
         .and_then(|text| text.split_once(":["))
         .and_then(|(_, rest)| rest.strip_suffix(']')?.parse().ok())
         .ok_or_else(|| malformed("ns"))
-}
-
-/// The flock(2) locks that are held on this machine, as `/proc/locks` lists them.
-///
-/// # Errors
-/// When the list could not be read.
-pub fn flocks() -> io::Result<Vec<FileLock>> {
-    Ok(std::fs::read_to_string("/proc/locks")?
-        .lines()
-        .filter_map(FileLock::parse)
-        .collect())
-}
-
-impl FileLock {
-    /// Whether it is a lock on the file with this device and inode (stat(2)).
-    ///
-    /// The list shows the device of the file system, which a layered or subvolume file system hides
-    /// from stat(2); there the descriptors of the holder say which file it is.
-    #[must_use]
-    pub fn is_on(&self, device: u64, inode: u64) -> bool {
-        if self.inode != inode {
-            return false;
-        }
-        self.device == (rustix::fs::major(device), rustix::fs::minor(device))
-            || has_open(self.pid, device, inode).unwrap_or(false)
-    }
-}
-
-/// Whether a process has a file open; only its owner and root may know.
-fn has_open(pid: u32, device: u64, inode: u64) -> io::Result<bool> {
-    for entry in std::fs::read_dir(format!("/proc/{pid}/fd"))?.take(DESCRIPTOR_LIMIT) {
-        // A descriptor may be closed meanwhile.
-        if let Ok(meta) = std::fs::metadata(entry?.path())
-            && (meta.dev(), meta.ino()) == (device, inode)
-        {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
 
 /// The folder of one process, held open.

@@ -18,7 +18,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::procfs::FileLock;
+use super::procfs::Flocks;
 use super::units::files::read_bounded;
 use super::{Phase, SelfReport, procfs};
 use crate::app::{RuntimeKind, SelfRules};
@@ -46,7 +46,7 @@ pub struct SelfFound {
 ///
 /// Must be called as the home's owner, or as root for homes that root owns.
 #[must_use]
-pub fn read(home: &Path, kind: &RuntimeKind, locks: &[FileLock], limit: Duration) -> SelfFound {
+pub fn read(home: &Path, kind: &RuntimeKind, locks: &Flocks, limit: Duration) -> SelfFound {
     let Some(rules) = &kind.self_report else {
         return SelfFound::default();
     };
@@ -166,7 +166,7 @@ impl Reading<'_> {
     }
 
     /// Who holds the home's lock, by the kernel's word.
-    fn lock(&mut self, path: &Path, locks: &[FileLock]) {
+    fn lock(&mut self, path: &Path, locks: &Flocks) {
         let metadata = match std::fs::symlink_metadata(path) {
             Ok(metadata) => metadata,
             Err(error) if error.kind() == ErrorKind::NotFound => return,
@@ -176,7 +176,10 @@ impl Reading<'_> {
             rustix::fs::major(metadata.dev()),
             rustix::fs::minor(metadata.dev()),
         );
-        let same_inode = || locks.iter().filter(|lock| lock.inode == metadata.ino());
+        let same_inode = || {
+            let held = locks.held().iter();
+            held.filter(|lock| lock.inode == metadata.ino())
+        };
         let holder = same_inode()
             .find(|lock| lock.device == device)
             .or_else(|| {
@@ -406,8 +409,7 @@ mod tests {
         }
 
         fn read(&self) -> SelfFound {
-            let locks = procfs::flocks().expect("readable");
-            read(self.folder.path(), &self.kind, &locks, LIMIT)
+            read(self.folder.path(), &self.kind, &Flocks::default(), LIMIT)
         }
     }
 

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::homes::{self, Candidate, HomesFound, Reach};
 use super::installs::{self, Place, Program};
-use super::procfs::FileLock;
+use super::procfs::Flocks;
 use super::runtimes::{self, HomeEvidence, Recognised};
 use super::units::{self, ManagerState, UnitsFound};
 use super::{
@@ -132,7 +132,9 @@ impl Task for Survey {
             candidates.extend(claimed(&self.app, asked, &world.account.home));
         }
         let found = homes::enumerate(&self.app, world.account.uid, &candidates);
-        answer.reports = reports(&self.app, world, &found, deadline, &mut answer);
+        // Asked once for all homes. Without the list the files still speak for themselves.
+        let locks = Flocks::default();
+        answer.reports = reports(&self.app, world, &found, deadline, &locks, &mut answer);
         let mut code = Code {
             app: &self.app,
             installs: BTreeMap::new(),
@@ -168,7 +170,10 @@ impl Task for Survey {
             },
         });
         answer.homes = found.homes;
-        flag_other_hosts(&self.app, &mut answer);
+        flag_other_hosts(&self.app, &locks, &mut answer);
+        if let Some(error) = locks.trouble() {
+            answer.notes.push(format!("/proc/locks: {error}"));
+        }
         Ok(answer)
     }
 }
@@ -387,15 +392,10 @@ fn reports(
     world: &World,
     found: &HomesFound,
     deadline: Instant,
+    locks: &Flocks,
     answer: &mut Surveyed,
 ) -> Vec<SelfReport> {
     let mut reports = Vec::new();
-    // Asked once for all homes. Without the list the files still speak for themselves.
-    let locks = procfs::flocks();
-    if let Err(error) = &locks {
-        answer.notes.push(format!("/proc/locks: {error}"));
-    }
-    let locks = locks.unwrap_or_default();
     let mut unread = 0;
     let homes = found.homes.iter().filter(|home| {
         !matches!(
@@ -414,7 +414,7 @@ fn reports(
             .iter()
             .filter(|kind| kind.self_report.is_some())
         {
-            let said = selfreport::read(&home.path, kind, &locks, left.min(SOCKET_LIMIT));
+            let said = selfreport::read(&home.path, kind, locks, left.min(SOCKET_LIMIT));
             reports.extend(said.reports);
             answer.notes.extend(said.notes);
         }
@@ -431,11 +431,9 @@ fn reports(
 
 /// Flags homes that something serves which is not of this machine, or not of our namespaces: its
 /// code is not what we see, and nobody here can restart it.
-fn flag_other_hosts(app: &App, answer: &mut Surveyed) {
-    // Without the list nothing is known of holders, and the files still speak for themselves.
-    let held = procfs::flocks().unwrap_or_default();
+fn flag_other_hosts(app: &App, locks: &Flocks, answer: &mut Surveyed) {
     for home in &mut answer.homes {
-        home.foreign_state = foreign_holder(app, home, &held);
+        home.foreign_state = foreign_holder(app, home, locks);
     }
     let mut by_path: BTreeMap<&Path, &mut Option<String>> = answer
         .homes
@@ -453,14 +451,17 @@ fn flag_other_hosts(app: &App, answer: &mut Surveyed) {
 }
 
 /// Who holds a home's lock, if it lives in another namespace: a container that shares the folder.
-fn foreign_holder(app: &App, home: &Home, held: &[FileLock]) -> Option<String> {
+fn foreign_holder(app: &App, home: &Home, locks: &Flocks) -> Option<String> {
     let files = app.runtimes.iter().filter_map(|kind| {
         let rules = kind.self_report.as_ref()?;
         std::fs::metadata(home.path.join(rules.lock_file.as_deref()?)).ok()
     });
     let files: Vec<_> = files.map(|meta| (meta.dev(), meta.ino())).collect();
-    held.iter()
-        .filter(|lock| files.iter().any(|(dev, ino)| lock.is_on(*dev, *ino)))
+    if files.is_empty() {
+        return None;
+    }
+    let held = locks.held().iter();
+    held.filter(|lock| files.iter().any(|(dev, ino)| lock.is_on(*dev, *ino)))
         .find(|lock| procfs::is_foreign(lock.pid).unwrap_or(false))
         .map(|lock| format!("process {} in another namespace holds its lock", lock.pid))
 }

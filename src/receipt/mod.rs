@@ -19,9 +19,12 @@ use crate::plan::decide::RuntimeOutcome;
 
 pub mod html;
 pub mod merge;
+mod remembered;
 pub mod rows;
 pub mod status;
 pub mod text;
+
+pub use remembered::Remembered;
 
 /// The version of the receipt's format.
 pub const SCHEMA: u32 = 1;
@@ -349,31 +352,33 @@ impl VerdictOutcome {
     }
 }
 
+fn damaged(error: serde_json::Error) -> Error {
+    Error::new(Kind::Input, "the receipt is damaged").with_source(error)
+}
+
+fn check_schema(schema: Option<u64>) -> Result<()> {
+    match schema {
+        Some(number) if number == u64::from(SCHEMA) => Ok(()),
+        Some(number) => Err(Error::new(
+            Kind::Input,
+            format!("the receipt is of format {number}, and {SCHEMA} is known"),
+        )
+        .with_hint("read it with the release of update that wrote it, or a newer one")),
+        None => Err(Error::new(
+            Kind::Input,
+            "this is not a receipt: it has no schema",
+        )),
+    }
+}
+
 impl Receipt {
     /// Reads a receipt.
     ///
     /// # Errors
     /// When it is of a newer format, or not a receipt.
     pub fn parse(value: serde_json::Value) -> Result<Self> {
-        let schema = value.get("schema").and_then(serde_json::Value::as_u64);
-        match schema {
-            Some(number) if number == u64::from(SCHEMA) => {}
-            Some(number) => {
-                return Err(Error::new(
-                    Kind::Input,
-                    format!("the receipt is of format {number}, and {SCHEMA} is known"),
-                )
-                .with_hint("read it with the release of update that wrote it, or a newer one"));
-            }
-            None => {
-                return Err(Error::new(
-                    Kind::Input,
-                    "this is not a receipt: it has no schema",
-                ));
-            }
-        }
-        serde_json::from_value(value)
-            .map_err(|error| Error::new(Kind::Input, "the receipt is damaged").with_source(error))
+        check_schema(value.get("schema").and_then(serde_json::Value::as_u64))?;
+        serde_json::from_value(value).map_err(damaged)
     }
 
     /// Applies the site's policy: rows that it accepts say so, and keep their outcome.

@@ -106,7 +106,7 @@ pub(super) fn reports(order: &Order) -> Vec<SelfReport> {
         return Vec::new();
     };
     // Without the list of locks the files still speak for themselves.
-    let locks = procfs::flocks().unwrap_or_default();
+    let locks = procfs::Flocks::default();
     order
         .homes
         .iter()

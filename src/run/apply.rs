@@ -156,11 +156,9 @@ impl Run<'_> {
     /// # Errors
     /// When it cannot be made durable.
     pub fn write(&self, receipt: &Receipt) -> Result<()> {
-        let value = serde_json::to_value(receipt)
-            .map_err(|error| Error::new(Kind::Io, "cannot write the receipt").with_source(error))?;
         self.session
             .state
-            .write_receipt(&receipt.run_id, &value, self.lock)
+            .write_receipt(&receipt.run_id, receipt, self.lock)
     }
 
     /// Restarts what the plan of `look` says; the homes' rows say what must not be touched any more.

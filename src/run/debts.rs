@@ -7,15 +7,15 @@ use super::look::Look;
 use crate::migrate::HomeOutcome;
 use crate::plan::decide::RuntimeOutcome;
 use crate::plan::{Owed, PlannedHome};
-use crate::receipt::{Debt, Receipt};
+use crate::receipt::{Debt, Receipt, Remembered};
 
 /// What earlier runs owe, and what the last one left unfinished. Reads the newest receipt alone; one
 /// that cannot be read is told as a note, since nothing depends on it that the live fleet does not show.
 #[must_use]
 pub fn owed(session: &Session) -> (Vec<String>, Vec<Owed>) {
-    let last = match session.state.read_receipt("latest") {
+    let last = match session.state.receipt_bytes("latest") {
         Ok(None) => return (Vec::new(), Vec::new()),
-        Ok(Some(value)) => Receipt::parse(value),
+        Ok(Some(bytes)) => Remembered::parse(&bytes),
         Err(error) => Err(error),
     };
     let last = match last {

@@ -294,12 +294,7 @@ impl<'a> Journal<'a> {
     }
 
     fn try_close(&mut self, receipt: &mut Receipt) -> Result<()> {
-        let value = |receipt: &Receipt| {
-            serde_json::to_value(receipt).map_err(|error| {
-                Error::new(Kind::Io, "cannot write the receipt").with_source(error)
-            })
-        };
-        let seal = receipts::seal(&receipts::bytes(&value(receipt)?)?);
+        let seal = receipts::seal(&receipts::bytes(receipt)?);
         let verdict = &receipt.verdict;
         let event = self.event(
             HOST,
@@ -337,7 +332,7 @@ impl<'a> Journal<'a> {
             let head = audit::append(transaction, &[event])?;
             receipt.audit_head = head.as_ref().map(|head| head.hash.clone());
             if let Some(request) = &request {
-                let bytes = receipts::bytes(&value(receipt)?)?;
+                let bytes = receipts::bytes(receipt)?;
                 crate::state::requests::answer(transaction, request, &bytes, status)?;
             }
             Ok(head)

@@ -125,6 +125,39 @@ fn replace(label: &str, path: &Path, bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
+/// Lets `path` be a file of ours by a second name, made durable like [`replace`]; a copy of it where the file
+/// system has no hard links. `from` and `path` are in one folder.
+fn name(label: &str, from: &Path, path: &Path) -> Result<()> {
+    let failed = |error| Error::io(format!("cannot write {}", path.display()), error);
+    let dir = path.parent().unwrap_or_else(|| Path::new("/"));
+    fail_point(format_args!("{label}.begin"));
+    let linked = tempfile::Builder::new()
+        .prefix(NEW)
+        .make_in(dir, |new| std::fs::hard_link(from, new));
+    let Ok(linked) = linked else {
+        let bytes = read(from)?.ok_or_else(|| failed(std::io::ErrorKind::NotFound.into()))?;
+        return replace(label, path, &bytes);
+    };
+    fail_point(format_args!("{label}.linked"));
+    linked
+        .into_temp_path()
+        .persist(path)
+        .map_err(|error| failed(error.error))?;
+    fail_point(format_args!("{label}.renamed"));
+    sync_dir(dir)?;
+    fail_point(format_args!("{label}.durable"));
+    Ok(())
+}
+
+/// Whether two names are of one file.
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    let id = |path: &Path| {
+        let meta = std::fs::symlink_metadata(path).ok()?;
+        Some((meta.dev(), meta.ino()))
+    };
+    id(one).is_some_and(|one| Some(one) == id(other))
+}
+
 /// Puts run ids into the order of `newest_first`; those that are not in it come last, by their own time.
 fn in_order(mut ids: Vec<String>, newest_first: &[String]) -> Vec<String> {
     let rank: std::collections::BTreeMap<&str, usize> = newest_first

@@ -1,7 +1,8 @@
 //! Receipts on disk: `receipts/<run id>.json`, and `latest.json` beside them.
 //!
 //! A receipt is opened before the first change and replaced as a whole each time it grows, so that a
-//! run that was killed leaves one that says how far it came. Reading needs no lock.
+//! run that was killed leaves one that says how far it came. `latest.json` is a second name of the newest
+//! one, where the file system has hard links. Reading needs no lock.
 
 #![expect(
     clippy::disallowed_methods,
@@ -10,6 +11,7 @@
 
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Lock, State};
@@ -19,6 +21,12 @@ use crate::world::fail_point;
 
 /// How many receipts are kept.
 pub const KEPT: usize = 50;
+
+/// All that is read of a receipt to know whose it is.
+#[derive(Default, Deserialize)]
+struct Named {
+    run_id: String,
+}
 
 impl State {
     fn receipts_dir(&self) -> PathBuf {
@@ -35,10 +43,19 @@ impl State {
     ///
     /// # Errors
     /// When it cannot be made durable: a run without a receipt must not go on.
-    pub fn write_receipt(&self, run_id: &str, receipt: &Value, _lock: &Lock) -> Result<()> {
-        let bytes = bytes(receipt)?;
-        super::replace("receipt", &self.receipt_path(run_id), &bytes)?;
-        super::replace("latest", &self.receipts_dir().join("latest.json"), &bytes)
+    pub fn write_receipt(
+        &self,
+        run_id: &str,
+        receipt: &impl Serialize,
+        _lock: &Lock,
+    ) -> Result<()> {
+        let path = self.receipt_path(run_id);
+        super::replace("receipt", &path, &bytes(receipt)?)?;
+        super::name("latest", &path, &self.latest_path())
+    }
+
+    fn latest_path(&self) -> PathBuf {
+        self.receipts_dir().join("latest.json")
     }
 
     /// Makes the latest receipt what its run last wrote: a run that was killed between its two files left an older one.
@@ -46,17 +63,20 @@ impl State {
     /// # Errors
     /// When it cannot be read or written.
     pub fn heal_latest(&self, _lock: &Lock) -> Result<()> {
-        let path = self.receipts_dir().join("latest.json");
+        let path = self.latest_path();
         let Some(latest) = super::read(&path)? else {
             return Ok(());
         };
-        let value: Value = serde_json::from_slice(&latest).unwrap_or_default();
-        let id = value["run_id"].as_str().unwrap_or_default();
-        if super::scope::identifier("run id", id).is_err() {
+        let Named { run_id } = serde_json::from_slice(&latest).unwrap_or_default();
+        if super::scope::identifier("run id", &run_id).is_err() {
             return Ok(());
         }
-        match super::read(&self.receipt_path(id))? {
-            Some(bytes) if bytes != latest => super::replace("latest", &path, &bytes),
+        let own = self.receipt_path(&run_id);
+        if super::is_same_file(&own, &path) {
+            return Ok(());
+        }
+        match super::read(&own)? {
+            Some(bytes) if bytes != latest => super::name("latest", &own, &path),
             _ => Ok(()),
         }
     }
@@ -140,7 +160,7 @@ impl State {
     /// # Errors
     /// When the file is there and cannot be read.
     pub fn latest_digest(&self) -> Result<Option<String>> {
-        Ok(super::read(&self.receipts_dir().join("latest.json"))?.map(|bytes| sha256(&bytes)))
+        Ok(super::read(&self.latest_path())?.map(|bytes| sha256(&bytes)))
     }
 }
 
@@ -148,7 +168,7 @@ impl State {
 ///
 /// # Errors
 /// Never at present: every receipt is JSON.
-pub fn bytes(receipt: &Value) -> Result<Vec<u8>> {
+pub fn bytes(receipt: &impl Serialize) -> Result<Vec<u8>> {
     let text = serde_json::to_string_pretty(receipt)
         .map_err(|error| Error::new(Kind::Io, "cannot write the receipt").with_source(error))?;
     let mut bytes = crate::screen::visible_json(&text).into_owned().into_bytes();

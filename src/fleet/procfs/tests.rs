@@ -126,40 +126,6 @@ fn a_zombie_is_gone_unless_threads_of_it_go_on() {
 }
 
 #[test]
-fn only_held_flocks_are_read() {
-    let lock = FileLock::parse("3: FLOCK  ADVISORY  WRITE 812 fd:0a:131 0 EOF");
-    assert_eq!(
-        lock,
-        Some(FileLock {
-            pid: 812,
-            device: (0xfd, 0x0a),
-            inode: 131
-        })
-    );
-    for other in [
-        "3: -> FLOCK  ADVISORY  WRITE 812 fd:0a:131 0 EOF",
-        "1: POSIX  ADVISORY  WRITE 812 fd:0a:131 0 EOF",
-        "4: OFDLCK ADVISORY  WRITE -1 fd:0a:131 0 EOF",
-        "",
-    ] {
-        assert_eq!(FileLock::parse(other), None, "{other}");
-    }
-}
-
-#[test]
-fn a_lock_is_known_by_its_file_even_where_the_device_is_hidden() {
-    let file = tempfile::NamedTempFile::new().expect("a file");
-    let meta = file.as_file().metadata().expect("readable");
-    let lock = |pid, device, inode| FileLock { pid, device, inode };
-    let ours = std::process::id();
-    let device = (rustix::fs::major(meta.dev()), rustix::fs::minor(meta.dev()));
-    assert!(lock(1 << 23, device, meta.ino()).is_on(meta.dev(), meta.ino()));
-    assert!(lock(ours, (9999, 9), meta.ino()).is_on(meta.dev(), meta.ino()));
-    assert!(!lock(1 << 23, (9999, 9), meta.ino()).is_on(meta.dev(), meta.ino()));
-    assert!(!lock(ours, device, meta.ino() + 1).is_on(meta.dev(), meta.ino()));
-}
-
-#[test]
 fn a_replaced_program_keeps_its_path() {
     assert_eq!(
         strip_deleted("/a/b (deleted)".into()),

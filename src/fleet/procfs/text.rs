@@ -76,39 +76,6 @@ fn leaf<'a>(parts: &mut impl Iterator<Item = &'a str>) -> Option<(String, Option
     None
 }
 
-/// A file lock that a process holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FileLock {
-    /// Process that took it, by its id in our pid namespace.
-    pub pid: u32,
-    /// Major and minor number of the file's device.
-    pub device: (u32, u32),
-    /// The file's inode.
-    pub inode: u64,
-}
-
-impl FileLock {
-    /// Reads a line of `/proc/locks`; `None` for a lock of another kind.
-    #[must_use]
-    pub fn parse(line: &str) -> Option<Self> {
-        // `1: FLOCK  ADVISORY  WRITE 123 08:02:1234 0 EOF`; a waiter has `->` after the number.
-        let mut fields = line.split_ascii_whitespace().skip(1);
-        if fields.next()? != "FLOCK" {
-            return None;
-        }
-        let pid = fields.nth(2)?.parse().ok()?;
-        let mut file = fields.next()?.split(':');
-        Some(Self {
-            pid,
-            device: (
-                u32::from_str_radix(file.next()?, 16).ok()?,
-                u32::from_str_radix(file.next()?, 16).ok()?,
-            ),
-            inode: file.next()?.parse().ok()?,
-        })
-    }
-}
-
 /// The first value of a line of `status`.
 #[must_use]
 pub fn status_field<'s>(status: &'s str, name: &str) -> Option<&'s str> {
