@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use divan::Bencher;
 use fleet_update::app::App;
-use fleet_update::helper::Task;
+use fleet_update::helper::{Subject, Task};
 use fleet_update::migrate::home::{Commit, Committed, Evaluate, Fetch, Fetched, HomeTarget};
 use fleet_update::migrate::{Catalog, HomeOutcome, MemoryHome, evaluate};
 use fleet_update::state::scope::Scope;
@@ -248,6 +248,7 @@ fn migrate(world: &World, folder: &Path, homes: Vec<HomeTarget>) {
     });
     let fetch = Fetch {
         homes: homes.iter().cloned().zip(files).collect(),
+        subject: Subject::default(),
     };
     let scope = Scope::Profile("t".into(), "c".into(), "p".into());
     let mut add = |fetched: Fetched| {
@@ -275,6 +276,7 @@ fn migrate(world: &World, folder: &Path, homes: Vec<HomeTarget>) {
         homes: planned
             .map(|(home, planned)| (home, planned.files, planned.dirs))
             .collect(),
+        subject: Subject::default(),
     };
     let mut done = 0;
     let mut count = |home: Committed| {

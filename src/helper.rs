@@ -28,10 +28,12 @@ use crate::world::{Account, World};
 
 pub mod beside;
 mod living;
+mod subject;
 
 use beside::Beside;
 use living::Living;
 pub use living::end_all;
+pub use subject::Subject;
 
 /// The hidden subcommand that a helper is started with.
 pub const SUBCOMMAND: &str = "helper";
@@ -64,6 +66,12 @@ pub trait Task: Serialize + DeserializeOwned {
     /// the limits and the control group of that process instead of getting the usual limits.
     fn beside(&self) -> Option<Beside> {
         None
+    }
+
+    /// Whose homes it is about, which the helper's environment says. A helper that only looks knows no cell:
+    /// nothing is opened for it that could say which.
+    fn subject(&self) -> Subject {
+        Subject::default()
     }
 
     /// Does the work, as the account of `world`.
@@ -172,6 +180,7 @@ impl<T: Task> Session<T> {
             .env("HOME", &account.home)
             .env("LANG", "C.UTF-8")
             .env("PATH", "/usr/bin:/bin")
+            .envs(task.subject().variables())
             .current_dir("/")
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::null())

@@ -18,7 +18,7 @@ use std::path::Path;
 
 use fleet_update::app::App;
 use fleet_update::document::{self, Value};
-use fleet_update::helper::Task;
+use fleet_update::helper::{Subject, Task};
 use fleet_update::migrate::home::{Commit, Committed, Evaluate, HomeTarget};
 use fleet_update::migrate::{Catalog, HomeOutcome, MemoryHome, evaluate};
 use fleet_update::world::World;
@@ -117,6 +117,7 @@ fn a_thousand_homes_keep_every_byte_that_no_step_names() {
         homes: pending
             .map(|(target, planned)| (target, planned.files, planned.dirs))
             .collect(),
+        subject: Subject::default(),
     };
     let mut written = 0;
     let mut count = |home: Committed| {

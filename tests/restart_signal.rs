@@ -205,6 +205,32 @@ fn a_command_is_run_without_a_shell_and_the_next_life_is_watched_for() {
 }
 
 #[test]
+fn a_command_gets_the_environment_of_its_row_and_nothing_that_is_ours() {
+    let Some(kept) = Kept::start("true") else {
+        return;
+    };
+    let told = tempfile::NamedTempFile::new().unwrap();
+    let mut order = kept.order(Action::Command);
+    let read = format!(
+        "/bin/cat /proc/$$/environ >{}; kill -USR1 {{pid}}",
+        told.path().display()
+    );
+    order.row.argv = ["/bin/sh", "-c", &read].map(String::from).to_vec();
+    order.row.env = [("FLEET", "a b"), ("PATH", "/bin")]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into();
+    is_new_life(&perform(order));
+    let told = std::fs::read_to_string(told.path()).unwrap();
+    let mut lines: Vec<&str> = told.split_terminator('\0').collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["FLEET=a b", "PATH=/bin"]);
+    assert!(
+        std::env::vars_os().count() > 2,
+        "there is something to inherit"
+    );
+}
+
+#[test]
 fn a_command_that_hangs_is_ended_at_its_limit() {
     let Some(kept) = Kept::start("true") else {
         return;

@@ -29,7 +29,7 @@ use crate::app::App;
 use crate::document::MAX_BYTES;
 use crate::document::write::{Folder, Original, Ownership, WriteError, Written};
 use crate::error::{Error, Result};
-use crate::helper::Task;
+use crate::helper::{Subject, Task};
 use crate::screen;
 use crate::world::World;
 pub use folder::HomeFolder;
@@ -73,6 +73,8 @@ pub struct Evaluate {
 pub struct Fetch {
     /// Which files of which homes.
     pub homes: Vec<(HomeTarget, Vec<String>)>,
+    /// Whose homes they are.
+    pub subject: Subject,
 }
 
 /// The files of one home.
@@ -113,6 +115,8 @@ pub struct Commit {
     pub site_steps: SiteSteps,
     /// The homes and, as the plan says of each, the files that change and the folders that are made.
     pub homes: Vec<(HomeTarget, Vec<FileChange>, Vec<String>)>,
+    /// Whose homes they are.
+    pub subject: Subject,
 }
 
 /// What became of one home.
@@ -136,6 +140,8 @@ pub struct Restore {
     pub app: App,
     /// The homes, and the files of each.
     pub homes: Vec<(HomeTarget, Vec<RestoreFile>)>,
+    /// Whose homes they are.
+    pub subject: Subject,
 }
 
 /// One file to put back.
@@ -244,6 +250,10 @@ impl Task for Fetch {
     type Event = Fetched;
     type Answer = ();
 
+    fn subject(&self) -> Subject {
+        self.subject.clone()
+    }
+
     fn perform(self, _: &World, tell: &mut dyn FnMut(Fetched) -> Result<()>) -> Result<()> {
         for (target, files) in self.homes {
             let (files, error) = match fetch(&target, &files) {
@@ -293,6 +303,10 @@ impl Task for Commit {
     type Event = Committed;
     type Answer = ();
 
+    fn subject(&self) -> Subject {
+        self.subject.clone()
+    }
+
     fn perform(self, _: &World, tell: &mut dyn FnMut(Committed) -> Result<()>) -> Result<()> {
         let catalog = Catalog::load(&self.app, &self.site_steps)?;
         side_by_side(
@@ -321,6 +335,10 @@ impl Task for Restore {
     const VERB: &'static str = "restore";
     type Event = Restored;
     type Answer = ();
+
+    fn subject(&self) -> Subject {
+        self.subject.clone()
+    }
 
     fn perform(self, _: &World, tell: &mut dyn FnMut(Restored) -> Result<()>) -> Result<()> {
         side_by_side(WRITERS, &self.homes, tell, |(target, files)| Restored {

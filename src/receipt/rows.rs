@@ -127,6 +127,10 @@ fn home_remedy(planned: &PlannedHome) -> Option<String> {
             "name the version with --to, or the install's place in the configuration".into()
         }
         O::ReadOnly => format!("make {path} writable for its owner, then run update again"),
+        O::Conflict if planned.home.foreign_state.is_some() => {
+            "run update where its runtime runs, or leave the home to that with [[policy.skip]]"
+                .into()
+        }
         O::Conflict => "run update again when nothing else works on it".into(),
         O::Failed => format!("mend what is named in {path}, then run update again"),
         O::Migrated | O::Current | O::Unconfigured | O::Skipped => return None,

@@ -15,6 +15,7 @@ use super::Session;
 use super::look::Look;
 use crate::error::{Error, Kind, Result};
 use crate::fleet::{Collector, Home};
+use crate::helper::Subject;
 use crate::migrate::HomeOutcome;
 use crate::receipt::{Receipt, RuntimeRow, rows};
 use crate::state::audit::{self, Event, HOST, Head, KEPT, millis};
@@ -130,6 +131,21 @@ impl<'a> Journal<'a> {
     #[must_use]
     pub fn scope(&self, home: &Home) -> Scope {
         Scope::of_home(home, &self.cells)
+    }
+
+    /// What the helper that works on these homes is told of whose they are.
+    pub fn subject<'h>(&self, homes: impl IntoIterator<Item = &'h Home>) -> Subject {
+        let variable = self.session.app.home.env.as_deref();
+        homes
+            .into_iter()
+            .map(|home| match self.scope(home) {
+                Scope::Profile(tenant, cell, profile) => {
+                    Subject::of(&tenant, &cell, &profile, variable, &home.path)
+                }
+                _ => Subject::default(),
+            })
+            .reduce(|all, home| all.and(&home))
+            .unwrap_or_default()
     }
 
     /// Records the plan, and takes the jobs that it makes and those that earlier runs left.

@@ -12,7 +12,7 @@ use super::apply::Run;
 use super::journal::Journal;
 use super::look::{Look, home_target, owner};
 use crate::error::Result;
-use crate::helper;
+use crate::helper::{self, Subject};
 use crate::migrate::home::{Commit, Committed, Fetch, Fetched};
 use crate::migrate::{FileChange, HomeOutcome};
 use crate::plan::PlannedHome;
@@ -41,7 +41,7 @@ const HOME_LIMIT: Duration = Duration::from_millis(500);
 /// Only when the snapshot cannot be started or recorded at all; then nothing was changed.
 pub fn run(run: &mut Run<'_>, look: &Look, receipt: &mut Receipt) -> Result<Vec<HomeLocks>> {
     let (session, interruption) = (run.session, run.interruption);
-    let locks = lock_homes(session, look, receipt);
+    let locks = lock_homes(session, &run.journal, look, receipt);
     let pending = pending_by_owner(look, receipt);
     if pending.is_empty() || interruption.signal().is_some() {
         return Ok(locks);
@@ -55,7 +55,7 @@ pub fn run(run: &mut Run<'_>, look: &Look, receipt: &mut Receipt) -> Result<Vec<
     let pending = pending_by_owner(look, receipt);
     if interruption.signal().is_none() {
         session.stage("migrate");
-        commit(session, &pending, receipt);
+        commit(session, &run.journal, &pending, receipt);
     }
     mark_written(receipt);
     run.journal.written(receipt);
@@ -70,7 +70,12 @@ fn owner_limit(session: &Session, homes: usize) -> Duration {
 }
 
 /// Locks, as their owners, the homes that will be written and those whose runtimes will be restarted.
-fn lock_homes(session: &Session, look: &Look, receipt: &mut Receipt) -> Vec<HomeLocks> {
+fn lock_homes(
+    session: &Session,
+    journal: &Journal<'_>,
+    look: &Look,
+    receipt: &mut Receipt,
+) -> Vec<HomeLocks> {
     let served: BTreeSet<&str> = look
         .plan
         .runtimes
@@ -93,7 +98,8 @@ fn lock_homes(session: &Session, look: &Look, receipt: &mut Receipt) -> Vec<Home
             let paths = homes.iter().map(|home| home.home.path.clone()).collect();
             let patience = HOME_PATIENCE.min(session.left());
             let owner = owner(session, uid);
-            let asked = HomeLocks::ask(&session.world, &owner, paths, patience);
+            let subject = journal.subject(homes.iter().map(|home| &home.home));
+            let asked = HomeLocks::ask(&session.world, &owner, paths, subject, patience);
             (homes, asked)
         })
         .collect();
@@ -172,8 +178,9 @@ fn snapshot(
                 .iter()
                 .map(|home| (*home, journal.scope(&home.home)))
                 .collect();
+            let subject = journal.subject(homes.iter().map(|home| &home.home));
             let copies = &copies;
-            threads.spawn(move || copy(session, *uid, &scopes, copies));
+            threads.spawn(move || copy(session, *uid, &scopes, subject, copies));
         }
     });
     let Copies {
@@ -201,8 +208,15 @@ fn snapshot(
 }
 
 /// Copies the homes of one owner.
-fn copy(session: &Session, uid: u32, homes: &[(&PlannedHome, Scope)], copies: &Mutex<Copies>) {
+fn copy(
+    session: &Session,
+    uid: u32,
+    homes: &[(&PlannedHome, Scope)],
+    subject: Subject,
+    copies: &Mutex<Copies>,
+) {
     let task = Fetch {
+        subject,
         homes: homes
             .iter()
             .map(|(home, _)| {
@@ -279,13 +293,20 @@ fn is_whole(home: &PlannedHome, fetched: &Fetched) -> bool {
 }
 
 /// Lets each owner write its homes, side by side.
-fn commit(session: &Session, pending: &BTreeMap<u32, Vec<&PlannedHome>>, receipt: &mut Receipt) {
+fn commit(
+    session: &Session,
+    journal: &Journal<'_>,
+    pending: &BTreeMap<u32, Vec<&PlannedHome>>,
+    receipt: &mut Receipt,
+) {
     let told: Mutex<BTreeMap<String, Committed>> = Mutex::default();
     std::thread::scope(|scope| {
         for (uid, homes) in pending {
             let told = &told;
+            let subject = journal.subject(homes.iter().map(|home| &home.home));
             scope.spawn(move || {
                 let task = Commit {
+                    subject,
                     app: session.app.clone(),
                     site_steps: session.site_steps.clone(),
                     homes: homes

@@ -15,7 +15,7 @@ use super::look::{Look, home_target, look, owner};
 use super::{Session, closing, debts, journal, migrate, opening};
 use crate::document::write::Ownership;
 use crate::error::{Error, Kind, Result};
-use crate::helper;
+use crate::helper::{self, Subject};
 use crate::migrate::HomeOutcome;
 use crate::migrate::home::{Fetch, Fetched, HomeTarget, Restore, RestoreFile, Restored, Was};
 use crate::plan::PlannedHome;
@@ -79,7 +79,7 @@ fn roll_back(run: &mut Run<'_>, of_run: &str, entries: &[Entry]) -> Result<u8> {
     run.journal.opened(&first, &receipt)?;
     run.write(&receipt)?;
 
-    let locks = lock(session, &homes, &mut receipt);
+    let locks = lock(run, &homes, &mut receipt);
     copy(run, &homes, &mut receipt)?;
     run.journal.copied(&receipt)?;
     put_back(run, of_run, &homes, &mut receipt);
@@ -222,15 +222,23 @@ fn by_owner<'h, 'a>(
     owners
 }
 
-fn lock(session: &Session, homes: &[Chosen<'_>], receipt: &mut Receipt) -> Vec<HomeLocks> {
+/// Whose these homes are, for the helper of their owner.
+fn subject(run: &Run<'_>, homes: &[&Chosen<'_>]) -> Subject {
+    let homes = homes.iter().map(|chosen| &chosen.planned.home);
+    run.journal.subject(homes)
+}
+
+fn lock(run: &Run<'_>, homes: &[Chosen<'_>], receipt: &mut Receipt) -> Vec<HomeLocks> {
+    let session = run.session;
     let mut locks = Vec::new();
     for (uid, homes) in by_owner(homes, receipt) {
         let paths = homes
             .iter()
             .map(|home| home.planned.home.path.clone())
             .collect();
-        let held = match HomeLocks::take(&session.world, &owner(session, uid), paths, HOME_PATIENCE)
-        {
+        let subject = subject(run, &homes);
+        let owner = owner(session, uid);
+        let held = match HomeLocks::take(&session.world, &owner, paths, subject, HOME_PATIENCE) {
             Ok((lock, held)) => {
                 locks.push(lock);
                 held
@@ -279,6 +287,7 @@ fn copy(run: &Run<'_>, homes: &[Chosen<'_>], receipt: &mut Receipt) -> Result<()
                 .collect()
         };
         let task = Fetch {
+            subject: subject(run, &homes),
             homes: homes
                 .iter()
                 .map(|home| (target(home), files(home)))
@@ -360,6 +369,7 @@ fn put_back(run: &Run<'_>, of_run: &str, homes: &[Chosen<'_>], receipt: &mut Rec
     session.stage("put back");
     for (uid, homes) in by_owner(homes, receipt) {
         for part in parts(&homes) {
+            let subject = subject(run, &part);
             let mut tasks = Vec::new();
             for home in part {
                 match files(run, of_run, home) {
@@ -375,6 +385,7 @@ fn put_back(run: &Run<'_>, of_run: &str, homes: &[Chosen<'_>], receipt: &mut Rec
             }
             let ids: Vec<String> = tasks.iter().map(|(target, _)| target.id.clone()).collect();
             let task = Restore {
+                subject,
                 app: session.app.clone(),
                 homes: tasks,
             };

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Kind, Result};
 use crate::fleet::procfs;
-use crate::helper::{self, Task};
+use crate::helper::{self, Subject, Task};
 use crate::screen;
 use crate::world::{self, World, fail_point};
 
@@ -187,6 +187,8 @@ fn is_gone(holder: &Holder) -> bool {
 pub struct HoldHomes {
     /// Which homes.
     pub homes: Vec<PathBuf>,
+    /// Whose they are.
+    pub subject: Subject,
     /// How long to wait for all of them together.
     pub patience: Duration,
 }
@@ -204,6 +206,10 @@ impl Task for HoldHomes {
     const VERB: &'static str = "hold-homes";
     type Event = Vec<Held>;
     type Answer = ();
+
+    fn subject(&self) -> Subject {
+        self.subject.clone()
+    }
 
     fn perform(
         self,
@@ -241,9 +247,10 @@ impl HomeLocks {
         world: &World,
         owner: &world::Account,
         homes: Vec<PathBuf>,
+        subject: Subject,
         patience: Duration,
     ) -> Result<(Self, Vec<Held>)> {
-        Self::ask(world, owner, homes, patience)?.answer()
+        Self::ask(world, owner, homes, subject, patience)?.answer()
     }
 
     /// Asks for the locks of `homes` as their owner, without waiting for them where that is somebody else.
@@ -256,6 +263,7 @@ impl HomeLocks {
         world: &World,
         owner: &world::Account,
         homes: Vec<PathBuf>,
+        subject: Subject,
         patience: Duration,
     ) -> Result<Asked> {
         if owner.uid == world.account.uid {
@@ -263,7 +271,11 @@ impl HomeLocks {
             return Ok(Asked::Here(here, held));
         }
         let limit = patience + Duration::from_secs(10);
-        let task = HoldHomes { homes, patience };
+        let task = HoldHomes {
+            homes,
+            subject,
+            patience,
+        };
         let session = helper::Session::start(world, owner, task, limit)?;
         Ok(Asked::There(session, owner.name.clone()))
     }
@@ -391,16 +403,34 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let homes = vec![dir.path().to_path_buf()];
         let world = world();
-        let (locks, held) =
-            HomeLocks::take(&world, &world.account, homes.clone(), Duration::ZERO).expect("ours");
+        let (locks, held) = HomeLocks::take(
+            &world,
+            &world.account,
+            homes.clone(),
+            Subject::default(),
+            Duration::ZERO,
+        )
+        .expect("ours");
         assert_eq!(held[0].refused, None);
         assert_eq!(std::fs::read_dir(dir.path()).expect("a folder").count(), 0);
-        let (_, again) =
-            HomeLocks::take(&world, &world.account, homes.clone(), Duration::ZERO).expect("ours");
+        let (_, again) = HomeLocks::take(
+            &world,
+            &world.account,
+            homes.clone(),
+            Subject::default(),
+            Duration::ZERO,
+        )
+        .expect("ours");
         assert_eq!(again[0].refused.as_deref(), Some("another run holds it"));
         drop(locks);
-        let (_, free) =
-            HomeLocks::take(&world, &world.account, homes, Duration::ZERO).expect("ours");
+        let (_, free) = HomeLocks::take(
+            &world,
+            &world.account,
+            homes,
+            Subject::default(),
+            Duration::ZERO,
+        )
+        .expect("ours");
         assert_eq!(free[0].refused, None);
     }
 }

@@ -1,7 +1,25 @@
 //! What a helper inherits, may and keeps; and which files are made on the way.
+//!
+//! What is promised of what runs for a profile, and the tests that show it:
+//!
+//! | promise | tests |
+//! |---|---|
+//! | a helper's environment: the owner's `HOME`, a fixed `PATH` and `LANG`, nothing inherited | here: `a_helper_has_…`, every helper that is seen |
+//! | … the ids of tenant, cell and profile, and the application's variable, where all homes of the helper share them | here: `a_helper_has_…`; `helper/subject.rs` |
+//! | a command on a verdict: an exact environment | `tests/metrics.rs`: `under_systemd_a_run_tells_…` |
+//! | a command of a mechanism: the row's environment and no more | `tests/restart_signal.rs`: `a_command_gets_the_environment_of_its_row_…` |
+//! | a respawn: the old life's environment, and it is shown nowhere | `tests/matrix/respawn.rs`: `what_is_respawned_…` |
+//! | the root of a cell is absolute and plain, and one tenant's | `tests/state/cells.rs`: `a_cell_needs_…` |
+//! | a folder of ours is 0700, also with `umask 000`; made twice, what is inside stays | here: `a_helper_has_…`; `tests/state/audit.rs`: `the_database_is_0600_…`; `tests/state/place.rs`: every store that is opened again |
+//! | a home that is a link to another's, or a folder of profiles that is: not followed out of its owner's tree | `attacks.rs`; `races.rs`, while it is swapped |
+//! | no link on the way to a home, and no `..`, is walked | `document/write/open.rs`: `the_walk_follows_no_link_…` |
+//! | a link inside that leads out is refused, one that stays inside is kept | `migrate/home/tests.rs`: `a_link_is_kept_…`; `attacks.rs`: files of every kind |
+//! | another profile's root is out of scope | `tests/state/scopes.rs`: `access_to_any_other_scope_…`; `attacks.rs`: `profile is a link to another's profile` |
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+
+use sha2::Digest as _;
 
 use crate::machine::{Machine, VICTIM_HOMES};
 use crate::support::fleet::EXPECTED;
@@ -61,11 +79,39 @@ fn look(machine: &Machine) -> Option<Seen> {
         .then_some(seen)
 }
 
+/// The environments of the helpers that live now, by the task and the user that they were started for.
+fn environments(machine: &Machine) -> Vec<((String, u32), BTreeSet<String>)> {
+    let sandbox = &machine.fleet.sandbox;
+    let helpers = sandbox.processes().into_iter().filter_map(|one| {
+        let (_, words) = one.command.split_once("/exe helper ")?;
+        let mut words = words.split(' ');
+        let task = (words.next()?.to_owned(), words.next()?.parse().ok()?);
+        let environ = sandbox.path(&format!("/proc/{}/environ", one.pid));
+        let text = std::fs::read_to_string(environ).ok()?;
+        let lines: BTreeSet<String> = text.split_terminator('\0').map(str::to_owned).collect();
+        // One that ended meanwhile has none (proc_pid_environ(5)).
+        (!lines.is_empty()).then_some((task, lines))
+    });
+    helpers.collect()
+}
+
+/// What every helper has in its environment, and what this one has besides.
+fn environment_of(user: &str, besides: &[&str]) -> BTreeSet<String> {
+    let home = format!("HOME=/home/{user}");
+    [&home, "LANG=C.UTF-8", "PATH=/usr/bin:/bin"]
+        .iter()
+        .chain(besides)
+        .map(|line| (*line).to_owned())
+        .collect()
+}
+
 #[test]
 fn a_helper_has_its_user_s_ids_an_exact_environment_limits_and_no_descriptor_of_its_parent() {
     let Some(machine) = Machine::boot() else {
         return;
     };
+    let solo = machine.mal("solo");
+    machine.sh("update cell create acme blue /home/vic/.hermes");
     machine.before();
     let to = EXPECTED.to_string();
     let mut running = Update::new(&machine.fleet, &["apply", "--json", "--to", &to])
@@ -74,8 +120,12 @@ fn a_helper_has_its_user_s_ids_an_exact_environment_limits_and_no_descriptor_of_
              XDG_RUNTIME_DIR=/run/user/2001; cd /root; exec 7</etc/shadow 8<>/root/private.yaml 9>/run/nine; exec",
         )
         .start();
+    let mut environs: BTreeMap<(String, u32), BTreeSet<String>> = BTreeMap::new();
     let seen = wait_for("a helper holds the locks", Duration::from_secs(60), || {
+        environs.extend(environments(&machine));
+        let holds = |uid: u32| environs.contains_key(&("hold-homes".to_owned(), uid));
         look(&machine)
+            .filter(|_| holds(2900) && holds(solo.uid))
             .map(Some)
             .or_else(|| running.ended().then_some(None))
     });
@@ -105,10 +155,44 @@ fn a_helper_has_its_user_s_ids_an_exact_environment_limits_and_no_descriptor_of_
         assert_eq!(field(set), "0000000000000000", "{set}");
     }
     assert_eq!(seen.session, seen.pid, "it shares root's session");
-    assert_eq!(
-        seen.environ.lines().collect::<BTreeSet<_>>(),
-        ["HOME=/home/vic", "LANG=C.UTF-8", "PATH=/usr/bin:/bin"].into()
-    );
+    // Two homes of a cell that somebody made, and one of a user of whom nobody said anything.
+    let of_cell = ["FLEET_UPDATE_TENANT=acme", "FLEET_UPDATE_CELL=blue"];
+    let root = sha2::Sha256::digest("/home/solo/.hermes");
+    let root: String = root.iter().map(|byte| format!("{byte:02x}")).collect();
+    let of_home = [
+        &format!("FLEET_UPDATE_TENANT=uid-{}", solo.uid),
+        &format!("FLEET_UPDATE_CELL=root-{}", &root[..32]),
+        "FLEET_UPDATE_PROFILE=default",
+        "HERMES_HOME=/home/solo/.hermes",
+    ];
+    let held: BTreeSet<String> = seen.environ.lines().map(str::to_owned).collect();
+    assert_eq!(held, environment_of("vic", &of_cell));
+    for ((verb, uid), environ) in &environs {
+        let user = ["ann", "bob", "vic", "solo"]
+            .into_iter()
+            .find(|user| environ.contains(&format!("HOME=/home/{user}")))
+            .unwrap_or_else(|| panic!("{verb} {uid}: {environ:?}"));
+        let acts = ["hold-homes", "fetch", "commit"].contains(&verb.as_str());
+        match user {
+            "vic" if acts => assert_eq!(*environ, environment_of(user, &of_cell), "{verb}"),
+            "solo" if acts => assert_eq!(*environ, environment_of(user, &of_home), "{verb}"),
+            // Several homes of one root: no profile is theirs.
+            _ if acts => assert!(
+                environ.contains(&format!("FLEET_UPDATE_TENANT=uid-{uid}"))
+                    && environ.len() == 5
+                    && environment_of(user, &[]).is_subset(environ),
+                "{verb}: {environ:?}"
+            ),
+            // One that looks, or asks a manager, acts for no profile.
+            _ => assert_eq!(*environ, environment_of(user, &[]), "{verb}"),
+        }
+    }
+    let verbs: BTreeSet<&str> = environs.keys().map(|(verb, _)| verb.as_str()).collect();
+    say(&format!(
+        "  environments of {} helpers were read: {}",
+        environs.len(),
+        Vec::from_iter(verbs).join(", ")
+    ));
     let limit = |name: &str| {
         let line = seen.limits.lines().find(|line| line.starts_with(name));
         let words: Vec<&str> = line

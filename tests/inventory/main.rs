@@ -15,6 +15,7 @@
 //! | another install than the home's own | `reports` | `plan` |
 //! | homes of system services | `reports` | `fleet::homes` |
 //! | respawning programs, shells' loops, the desktop, namespaces | `keepers` | `fleet::supervisors` |
+//! | real gateways in containers, on homes of this machine | `containers` | – |
 //! | `/proc` that hides, folders that may not be read, managers without a bus | `surroundings` | `fleet::units::bus`, `fleet::survey` |
 //! | the caller's profile, home and variables | `callers` | `fleet`: homes |
 //! | no home, and something runs | `surroundings` | – |
@@ -35,6 +36,7 @@
 mod support;
 
 mod callers;
+mod containers;
 mod installs;
 mod keepers;
 mod looks;

@@ -55,6 +55,7 @@ impl Scratch {
             app: app(),
             site_steps: Vec::new(),
             homes: homes.to_vec(),
+            subject: Subject::default(),
         };
         told(|tell| task.perform(&self.world, tell))
     }
@@ -279,6 +280,7 @@ fn a_snapshot_is_fetched_and_put_back() {
     ];
     let fetch = Fetch {
         homes: vec![(home.clone(), files)],
+        subject: Subject::default(),
     };
     let fetched = told(|tell| fetch.perform(&scratch.world, tell)).remove(0);
     // As it would come from a helper.
@@ -312,7 +314,11 @@ fn a_snapshot_is_fetched_and_put_back() {
         home.clone(),
         fetched.files.iter().map(back).collect::<Vec<_>>(),
     )];
-    let restore = Restore { app: app(), homes };
+    let restore = Restore {
+        app: app(),
+        homes,
+        subject: Subject::default(),
+    };
     let migrated = text(&home, "config.yaml");
     std::fs::write(home.path.join("config.yaml"), "theirs: 1\n").unwrap();
     let failed = told(|tell| restore.clone().perform(&scratch.world, tell))
@@ -374,7 +380,11 @@ fn a_made_file_goes_and_a_removed_one_comes_back_and_a_failure_undoes_both() {
     };
     let restore = |files: &[RestoreFile]| {
         let homes = vec![(home.clone(), files.to_vec())];
-        let restore = Restore { app: app(), homes };
+        let restore = Restore {
+            app: app(),
+            homes,
+            subject: Subject::default(),
+        };
         let text = serde_json::to_string(&restore).unwrap();
         // As it would reach a helper.
         let restore: Restore = serde_json::from_str(&text).unwrap();
