@@ -8,15 +8,8 @@
 //! exact environment, no privileges to gain, limits, and a deadline; what it answers is hostile data
 //! for the parent. The list of tasks that a helper knows stands in `run/helper.rs`.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "this is where helpers are started"
-)]
-
-use std::io::{Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Gid, Resource, Rlimit, Uid};
@@ -29,23 +22,22 @@ use crate::world::{Account, World};
 pub mod beside;
 mod living;
 mod subject;
+mod wire;
+mod worker;
 
 use beside::Beside;
-use living::Living;
 pub use living::end_all;
 pub use subject::Subject;
+use wire::Bounded;
+pub use wire::{read_message, write_message};
+pub use worker::dismiss_idle;
+use worker::{Terms, Worker};
 
 /// The hidden subcommand that a helper is started with.
 pub const SUBCOMMAND: &str = "helper";
 
-/// No single message is larger: one file of a home is at most 8 MiB, and JSON text at most triples it.
-const MESSAGE_LIMIT: u32 = 32 << 20;
-
 /// A helper that needs more address space than this is under attack.
 const MEMORY_LIMIT: u64 = 2 << 30;
-
-/// A helper whose channel was closed has this long to end.
-const END_LIMIT: Duration = Duration::from_secs(2);
 
 /// How many descriptors a helper may have open, unless it asks for more.
 const DESCRIPTOR_LIMIT: u64 = 256;
@@ -120,18 +112,19 @@ pub fn perform<T: Task>(
     loop {
         match session.listen()? {
             Step::Event(event) => tell(event)?,
-            Step::Answer(answer) => return Ok(answer),
+            Step::Answer(answer) => {
+                session.release();
+                return Ok(answer);
+            }
         }
     }
 }
 
-/// A helper at work. Dropping it ends the helper.
+/// A helper at work. Dropping it before the work is done ends the helper.
 #[derive(Debug)]
 pub struct Session<T> {
     name: String,
-    child: Child,
-    living: Option<Living>,
-    channel: UnixStream,
+    worker: Worker,
     deadline: Instant,
     task: std::marker::PhantomData<T>,
 }
@@ -146,7 +139,7 @@ pub enum Step<E, A> {
 }
 
 impl<T: Task> Session<T> {
-    /// Starts a helper as `account` and hands it `task`.
+    /// Hands `task` to a helper of `account`: to one that has nothing to do, else to a new one.
     ///
     /// # Errors
     /// When this process is not root, or the helper cannot be started.
@@ -158,47 +151,42 @@ impl<T: Task> Session<T> {
                 format!("{name}: only root can act as another user"),
             ));
         }
-        let groups: Vec<String> = account.groups()?.iter().map(u32::to_string).collect();
-        let (ours, theirs) = UnixStream::pair()
-            .map_err(|error| Error::io(format!("{name}: cannot make a socket pair"), error))?;
-        // Ours all close themselves; what whoever started us left open does not (fcntl(2), FD_CLOEXEC).
-        close_fds::CloseFdsBuilder::new()
-            .threadsafe(true)
-            .cloexecfrom(3);
-        // `/proc/self/exe` is the file that runs, also when its path was replaced since (proc(5)).
-        let mut command = Command::new("/proc/self/exe");
-        command
-            .arg(SUBCOMMAND)
-            .arg(T::VERB)
-            .arg(account.uid.to_string())
-            .arg(account.gid.to_string())
-            .arg(groups.join(","))
-            .arg(&account.name)
-            .arg(&account.home)
-            .args(task.beside().map(Beside::to_argument))
-            .env_clear()
-            .env("HOME", &account.home)
-            .env("LANG", "C.UTF-8")
-            .env("PATH", "/usr/bin:/bin")
-            .envs(task.subject().variables())
-            .current_dir("/")
-            .stdin(Stdio::from(OwnedFd::from(theirs)))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        let child = command
-            .spawn()
-            .map_err(|error| Error::io(format!("cannot start the {name}"), error))?;
-        let mut session = Self {
-            name,
-            living: Some(Living::note(rustix::process::Pid::from_child(&child))),
-            child,
-            channel: ours,
-            deadline: Instant::now() + limit,
-            task: std::marker::PhantomData,
+        let terms = Terms {
+            account: account.clone(),
+            subject: task.subject(),
+            beside: task.beside(),
         };
-        session.arm()?;
-        write_message(&mut session.channel, &task).map_err(|error| session.failed(error))?;
-        Ok(session)
+        let deadline = Instant::now() + limit;
+        let hand = |worker| -> Result<Self> {
+            let mut session = Self {
+                name: name.clone(),
+                worker,
+                deadline,
+                task: std::marker::PhantomData,
+            };
+            session.hand(&task)?;
+            Ok(session)
+        };
+        if let Some(idle) = worker::idle(&terms) {
+            match hand(idle) {
+                // Its user ended it meanwhile.
+                Err(error) if error.kind() != Kind::Deadline => {}
+                handed => return handed,
+            }
+        }
+        hand(Worker::start(terms, &name, T::VERB)?)
+    }
+
+    fn hand(&mut self, task: &T) -> Result<()> {
+        self.arm()?;
+        write_message(&mut self.worker.channel, &T::VERB)
+            .and_then(|()| write_message(&mut self.worker.channel, task))
+            .map_err(|error| self.failed(error))
+    }
+
+    /// Lets the helper wait for other work, now that this is done.
+    fn release(self) {
+        self.worker.release();
     }
 
     /// Waits for the next thing that the helper says.
@@ -208,7 +196,7 @@ impl<T: Task> Session<T> {
     pub fn listen(&mut self) -> Result<Step<T::Event, T::Answer>> {
         self.arm()?;
         let mut reader = Bounded {
-            channel: &self.channel,
+            channel: &self.worker.channel,
             deadline: self.deadline,
         };
         let message: Message<T::Event, T::Answer> =
@@ -238,9 +226,10 @@ impl<T: Task> Session<T> {
                 format!("{} did not answer in time", self.name),
             ));
         }
-        self.channel
+        self.worker
+            .channel
             .set_read_timeout(Some(left))
-            .and_then(|()| self.channel.set_write_timeout(Some(left)))
+            .and_then(|()| self.worker.channel.set_write_timeout(Some(left)))
             .map_err(|error| Error::io(format!("{}: cannot set a limit", self.name), error))
     }
 
@@ -259,54 +248,10 @@ impl<T: Task> Session<T> {
     }
 }
 
-impl<T> Drop for Session<T> {
-    fn drop(&mut self) {
-        // The closed channel ends a helper; only one that hangs is ended by a signal.
-        let _ = self.channel.shutdown(std::net::Shutdown::Both);
-        if !ends_by_itself(&self.child) {
-            let _ = self.child.kill();
-        }
-        drop(self.living.take());
-        let _ = self.child.wait();
-    }
-}
-
-/// Whether a child ends within [`END_LIMIT`]. It is not reaped yet, so its id is still its own.
-fn ends_by_itself(child: &Child) -> bool {
-    let pid = rustix::process::Pid::from_child(child);
-    let Ok(pidfd) = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()) else {
-        return false;
-    };
-    // pidfd_open(2): the descriptor is readable when the process has ended.
-    let mut ended = [rustix::event::PollFd::new(
-        &pidfd,
-        rustix::event::PollFlags::IN,
-    )];
-    let limit = rustix::event::Timespec::try_from(END_LIMIT).ok();
-    rustix::event::poll(&mut ended, limit.as_ref()).is_ok_and(|count| count > 0)
-}
-
-/// Reads with one deadline over all of a message, however slowly its bytes arrive.
-struct Bounded<'a> {
-    channel: &'a UnixStream,
-    deadline: Instant,
-}
-
-impl Read for Bounded<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let left = self.deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(std::io::ErrorKind::TimedOut.into());
-        }
-        self.channel.set_read_timeout(Some(left))?;
-        (&mut &*self.channel).read(buffer)
-    }
-}
-
 /// What the hidden subcommand was started with, before any of it is believed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invocation {
-    /// Which task.
+    /// What it was started for, for whoever looks at the process: it is told what to do on its socket.
     pub verb: String,
     /// As whom.
     pub account: Account,
@@ -430,17 +375,37 @@ pub fn make_room(more: usize) {
     let _ = rustix::process::setrlimit(Resource::Nofile, limit);
 }
 
+/// The parent's end of the socket that is a helper's standard input.
+fn parent() -> Result<UnixStream> {
+    let fd = std::io::stdin()
+        .as_fd()
+        .try_clone_to_owned()
+        .map_err(lost)?;
+    Ok(UnixStream::from(fd))
+}
+
+fn lost(error: std::io::Error) -> Error {
+    Error::io("the helper lost its parent", error)
+}
+
+/// What a helper is asked for next; nothing once its parent has no more for it.
+///
+/// # Errors
+/// When the socket cannot be used, or what came is not the name of a task.
+pub fn next_verb() -> Result<Option<String>> {
+    match read_message(&mut parent()?) {
+        Ok(verb) => Ok(Some(verb)),
+        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(None),
+        Err(error) => Err(lost(error)),
+    }
+}
+
 /// Serves one task on the socket that is standard input, then returns.
 ///
 /// # Errors
 /// When the socket cannot be used; failures of the task itself are answered.
 pub fn serve<T: Task>(world: &World) -> Result<()> {
-    let lost = |error: std::io::Error| Error::io("the helper lost its parent", error);
-    let fd = std::io::stdin()
-        .as_fd()
-        .try_clone_to_owned()
-        .map_err(lost)?;
-    let mut channel = UnixStream::from(fd);
+    let mut channel = parent()?;
     let task: T = read_message(&mut channel).map_err(lost)?;
     let mut events = channel.try_clone().map_err(lost)?;
     let mut tell = |event: T::Event| {
@@ -471,67 +436,12 @@ pub fn wait_for_parent() -> Result<()> {
     // Nothing more is said to a helper at this point; whatever comes is not kept.
     std::io::copy(&mut std::io::stdin(), &mut std::io::sink())
         .map(drop)
-        .map_err(|error| Error::io("the helper lost its parent", error))
-}
-
-/// Writes one length-bounded message.
-///
-/// # Errors
-/// When the other end is gone, or the message is too large.
-pub fn write_message<M: Serialize>(channel: &mut UnixStream, message: &M) -> std::io::Result<()> {
-    let invalid =
-        |error: serde_json::Error| std::io::Error::new(std::io::ErrorKind::InvalidData, error);
-    let body = serde_json::to_vec(message).map_err(invalid)?;
-    let length = u32::try_from(body.len())
-        .ok()
-        .filter(|length| *length <= MESSAGE_LIMIT)
-        .ok_or_else(|| std::io::Error::new(std::io::ErrorKind::InvalidData, "message too large"))?;
-    channel.write_all(&length.to_be_bytes())?;
-    channel.write_all(&body)
-}
-
-/// Reads one length-bounded message.
-///
-/// # Errors
-/// When the other end is gone, or what came is no such message.
-pub fn read_message<M: DeserializeOwned>(channel: &mut impl Read) -> std::io::Result<M> {
-    let mut length = [0; 4];
-    channel.read_exact(&mut length)?;
-    let length = u32::from_be_bytes(length);
-    if length > MESSAGE_LIMIT {
-        let text = format!("a message of {length} bytes");
-        return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, text));
-    }
-    // The buffer grows with what arrives, so a lying length costs nothing.
-    let mut body = Vec::new();
-    channel.take(u64::from(length)).read_to_end(&mut body)?;
-    if body.len() != length as usize {
-        return Err(std::io::ErrorKind::UnexpectedEof.into());
-    }
-    serde_json::from_slice(&body)
-        .map_err(|error| std::io::Error::new(std::io::ErrorKind::InvalidData, error))
+        .map_err(lost)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn framed(length: u32, body: &[u8]) -> Vec<u8> {
-        [&length.to_be_bytes()[..], body].concat()
-    }
-
-    #[test]
-    fn a_message_that_lies_about_its_length_is_refused() {
-        for (bytes, kind) in [
-            (framed(u32::MAX, b"{}"), std::io::ErrorKind::InvalidData),
-            (framed(10, b"{}"), std::io::ErrorKind::UnexpectedEof),
-            (framed(2, b"{]"), std::io::ErrorKind::InvalidData),
-            (vec![0, 0], std::io::ErrorKind::UnexpectedEof),
-        ] {
-            let error = read_message::<serde_json::Value>(&mut &bytes[..]).expect_err("refused");
-            assert_eq!(error.kind(), kind, "{bytes:?}");
-        }
-    }
 
     #[test]
     fn the_helpers_arguments_are_read_back_whole() {

@@ -358,7 +358,8 @@ impl Folder {
     }
 
     fn bytes(&self, field: &'static str, limit: u64) -> Result<Vec<u8>, ReadError> {
-        let mut bytes = Vec::new();
+        // No file here knows its size; most are smaller than a page.
+        let mut bytes = Vec::with_capacity(4096);
         open_below(self.fd.as_fd(), field)
             .and_then(|file| file.take(limit).read_to_end(&mut bytes))
             .map_err(self.error(field))?;

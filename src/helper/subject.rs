@@ -65,15 +65,13 @@ impl Subject {
     }
 
     /// As variables of an environment.
-    pub(super) fn variables(self) -> impl Iterator<Item = (String, OsString)> {
+    pub(super) fn variables(&self) -> impl Iterator<Item = (String, OsString)> {
         let ids = Self::IDS
             .into_iter()
-            .zip([self.tenant, self.cell, self.profile])
-            .filter_map(|(name, id)| Some((name.to_owned(), OsString::from(id?))));
-        ids.chain(
-            self.home
-                .map(|(variable, home)| (variable, home.into_os_string())),
-        )
+            .zip([&self.tenant, &self.cell, &self.profile])
+            .filter_map(|(name, id)| Some((name.to_owned(), OsString::from(id.as_ref()?))));
+        let home = self.home.as_ref();
+        ids.chain(home.map(|(variable, home)| (variable.clone(), home.clone().into_os_string())))
     }
 }
 

@@ -261,6 +261,7 @@ pub fn look_from_outside(session: &Session, owed: &[Owed]) -> Result<(Look, Opti
     }
     match escape::leave(&session.world) {
         Ok(group) => {
+            helper::dismiss_idle();
             let note = format!("this run was started from inside a runtime, and moved to {group}");
             Ok((look_until_settled(session, owed)?, Some(note)))
         }

@@ -122,9 +122,13 @@ fn is_unsettled(status: &str, updates: &str) -> bool {
         std::fs::read_dir(updates).map_or(true, |mut entries| entries.next().is_some());
     is_at_work
         || std::fs::read_to_string(status).map_or(true, |text| {
-            text.lines()
-                .filter_map(|line| line.strip_prefix("Status: "))
-                .any(|line| UNSETTLED.iter().any(|state| line.ends_with(state)))
+            // A search is many times quicker than a walk over the lines, and mostly there is nothing.
+            UNSETTLED.iter().any(|state| {
+                text.match_indices(&format!(" {state}\n")).any(|(at, _)| {
+                    let start = text[..at].rfind('\n').map_or(0, |end| end + 1);
+                    text[start..].starts_with("Status: ")
+                })
+            })
         })
 }
 

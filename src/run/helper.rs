@@ -12,7 +12,7 @@ use crate::restart::{ReloadManager, Respawn, Restart};
 use crate::state::lock::HoldHomes;
 use crate::world::World;
 
-/// Serves one task and ends. Only a parent that holds the other end of standard input hears of it.
+/// Serves tasks until there are no more. Only a parent that holds the other end of standard input hears of it.
 #[must_use]
 pub fn main(args: &[std::ffi::OsString]) -> ExitCode {
     match serve(args) {
@@ -30,18 +30,25 @@ fn serve(args: &[std::ffi::OsString]) -> Result<()> {
     // Before anything is read that somebody else could have written.
     helper::become_account(&invocation)?;
     let world = World::read_as(invocation.account.clone())?;
-    match invocation.verb.as_str() {
-        Survey::VERB => helper::serve::<Survey>(&world),
-        Evaluate::VERB => helper::serve::<Evaluate>(&world),
-        Preview::VERB => helper::serve::<Preview>(&world),
-        Fetch::VERB => helper::serve::<Fetch>(&world),
-        Commit::VERB => helper::serve::<Commit>(&world),
-        Restore::VERB => helper::serve::<Restore>(&world),
-        Respawn::VERB => helper::serve::<Respawn>(&world),
-        Restart::VERB => helper::serve::<Restart>(&world),
-        LookAgain::VERB => helper::serve::<LookAgain>(&world),
-        ReloadManager::VERB => helper::serve::<ReloadManager>(&world),
-        HoldHomes::VERB => helper::serve::<HoldHomes>(&world),
+    while let Some(verb) = helper::next_verb()? {
+        serve_one(&verb, &world)?;
+    }
+    Ok(())
+}
+
+fn serve_one(verb: &str, world: &World) -> Result<()> {
+    match verb {
+        Survey::VERB => helper::serve::<Survey>(world),
+        Evaluate::VERB => helper::serve::<Evaluate>(world),
+        Preview::VERB => helper::serve::<Preview>(world),
+        Fetch::VERB => helper::serve::<Fetch>(world),
+        Commit::VERB => helper::serve::<Commit>(world),
+        Restore::VERB => helper::serve::<Restore>(world),
+        Respawn::VERB => helper::serve::<Respawn>(world),
+        Restart::VERB => helper::serve::<Restart>(world),
+        LookAgain::VERB => helper::serve::<LookAgain>(world),
+        ReloadManager::VERB => helper::serve::<ReloadManager>(world),
+        HoldHomes::VERB => helper::serve::<HoldHomes>(world),
         verb => Err(Error::new(
             Kind::Usage,
             format!("no task is called {verb:?}"),

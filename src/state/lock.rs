@@ -254,8 +254,6 @@ impl HomeLocks {
     }
 
     /// Asks for the locks of `homes` as their owner, without waiting for them where that is somebody else.
-    /// The thread that asks must outlive the locks: a helper dies with the thread that started it (prctl(2),
-    /// `PR_SET_PDEATHSIG`).
     ///
     /// # Errors
     /// When the owner's helper cannot be asked at all.

@@ -50,10 +50,13 @@ pub fn read_bounded(path: &Path, limit: u64, follow: bool) -> std::io::Result<Ve
     }
     let file = std::fs::File::from(rustix::fs::open(path, flags, Mode::empty())?);
     let invalid = |what: &str| std::io::Error::new(std::io::ErrorKind::InvalidData, what);
-    if !file.metadata()?.is_file() {
+    let meta = file.metadata()?;
+    if !meta.is_file() {
         return Err(invalid("not a regular file"));
     }
-    let mut bytes = Vec::new();
+    // Room for all of it and one more: two reads in place of a row of growing ones.
+    let room = usize::try_from(meta.len().min(limit)).unwrap_or_default() + 1;
+    let mut bytes = Vec::with_capacity(room);
     file.take(limit + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {
         return Err(invalid("larger than it may be"));
