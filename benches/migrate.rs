@@ -22,7 +22,9 @@ use std::time::{Duration, Instant};
 use divan::Bencher;
 use fleet_update::app::App;
 use fleet_update::helper::{Subject, Task};
-use fleet_update::migrate::home::{Commit, Committed, Evaluate, Fetch, Fetched, HomeTarget};
+use fleet_update::migrate::home::{
+    Commit, Committed, Evaluate, Fetch, Fetched, HomeTarget, Planned,
+};
 use fleet_update::migrate::{Catalog, HomeOutcome, MemoryHome, evaluate};
 use fleet_update::state::scope::Scope;
 use fleet_update::state::snapshots::Copied;
@@ -231,6 +233,7 @@ fn migrate(world: &World, folder: &Path, homes: Vec<HomeTarget>) {
         app: app.clone(),
         site_steps: Vec::new(),
         homes: homes.clone(),
+        keep: true,
     };
     let mut evaluations = Vec::new();
     let mut add = |evaluation| {
@@ -274,7 +277,12 @@ fn migrate(world: &World, folder: &Path, homes: Vec<HomeTarget>) {
         app,
         site_steps: Vec::new(),
         homes: planned
-            .map(|(home, planned)| (home, planned.files, planned.dirs))
+            .map(|(target, planned)| Planned {
+                target,
+                files: planned.files,
+                dirs: planned.dirs,
+                kept: planned.kept,
+            })
             .collect(),
         subject: Subject::default(),
     };

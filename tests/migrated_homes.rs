@@ -19,7 +19,7 @@ use std::path::Path;
 use fleet_update::app::App;
 use fleet_update::document::{self, Value};
 use fleet_update::helper::{Subject, Task};
-use fleet_update::migrate::home::{Commit, Committed, Evaluate, HomeTarget};
+use fleet_update::migrate::home::{Commit, Committed, Evaluate, HomeTarget, Planned};
 use fleet_update::migrate::{Catalog, HomeOutcome, MemoryHome, evaluate};
 use fleet_update::world::World;
 
@@ -91,6 +91,7 @@ fn a_thousand_homes_keep_every_byte_that_no_step_names() {
         app: app.clone(),
         site_steps: Vec::new(),
         homes: targets.clone(),
+        keep: true,
     };
     let mut evaluations = Vec::new();
     let mut add = |evaluation| {
@@ -115,7 +116,12 @@ fn a_thousand_homes_keep_every_byte_that_no_step_names() {
         app,
         site_steps: Vec::new(),
         homes: pending
-            .map(|(target, planned)| (target, planned.files, planned.dirs))
+            .map(|(target, planned)| Planned {
+                target,
+                files: planned.files,
+                dirs: planned.dirs,
+                kept: planned.kept,
+            })
             .collect(),
         subject: Subject::default(),
     };

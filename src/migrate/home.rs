@@ -14,6 +14,7 @@
 //! or restores, and has a durable snapshot before it commits.
 
 mod folder;
+mod kept;
 mod preview;
 
 use std::collections::BTreeMap;
@@ -22,9 +23,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
-use super::{Catalog, Evaluation, FileChange, HomeOutcome, HomeView as _, evaluate};
+use super::{After, Catalog, Evaluation, FileChange, HomeOutcome, HomeView as _, evaluate};
 use crate::app::App;
 use crate::document::MAX_BYTES;
 use crate::document::write::{Folder, Original, Ownership, WriteError, Written};
@@ -33,6 +34,8 @@ use crate::helper::{Subject, Task};
 use crate::screen;
 use crate::world::World;
 pub use folder::HomeFolder;
+use kept::Witness;
+pub use kept::{Budget, Kept};
 pub use preview::{Preview, Previewed};
 
 /// Files of one home together are not larger in one message.
@@ -66,6 +69,8 @@ pub struct Evaluate {
     pub site_steps: SiteSteps,
     /// Which homes.
     pub homes: Vec<HomeTarget>,
+    /// Whether what is made of them is handed over, so that writing need not make it again.
+    pub keep: bool,
 }
 
 /// Reads the bytes that a snapshot must hold; tells one [`Fetched`] a home.
@@ -113,10 +118,23 @@ pub struct Commit {
     pub app: App,
     /// The site's own steps.
     pub site_steps: SiteSteps,
-    /// The homes and, as the plan says of each, the files that change and the folders that are made.
-    pub homes: Vec<(HomeTarget, Vec<FileChange>, Vec<String>)>,
+    /// The homes.
+    pub homes: Vec<Planned>,
     /// Whose homes they are.
     pub subject: Subject,
+}
+
+/// A home that is to be written, as its plan says.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Planned {
+    /// The home.
+    pub target: HomeTarget,
+    /// The files that change.
+    pub files: Vec<FileChange>,
+    /// The folders that are made.
+    pub dirs: Vec<String>,
+    /// What was made of it, if that was kept.
+    pub kept: Option<Kept>,
 }
 
 /// What became of one home.
@@ -197,17 +215,22 @@ impl Task for Evaluate {
     fn perform(self, _: &World, tell: &mut dyn FnMut(Evaluation) -> Result<()>) -> Result<()> {
         let catalog = Catalog::load(&self.app, &self.site_steps)?;
         let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let budget = Budget::new(self.keep);
         side_by_side(threads, &self.homes, tell, |target| {
-            look(&self.app, &catalog, target)
+            look(&self.app, &catalog, target, &budget)
         })
     }
 }
 
 /// Evaluates one home.
-fn look(app: &App, catalog: &Catalog, target: &HomeTarget) -> Evaluation {
+fn look(app: &App, catalog: &Catalog, target: &HomeTarget, budget: &Budget) -> Evaluation {
     let mut evaluation = match HomeFolder::open(target) {
         Ok(Some(home)) => {
-            let evaluation = evaluate(app, catalog, &home, target.expected).0;
+            let witness = Witness::of(&home);
+            let (mut evaluation, after) = evaluate(app, catalog, &witness, target.expected);
+            if evaluation.outcome == HomeOutcome::Migrated {
+                evaluation.kept = budget.keep(after, witness);
+            }
             without_secrets(&home, evaluation)
         }
         Ok(None) => Evaluation::new(
@@ -309,25 +332,22 @@ impl Task for Commit {
 
     fn perform(self, _: &World, tell: &mut dyn FnMut(Committed) -> Result<()>) -> Result<()> {
         let catalog = Catalog::load(&self.app, &self.site_steps)?;
-        side_by_side(
-            WRITERS,
-            &self.homes,
-            tell,
-            |(target, files, dirs)| match commit(&self.app, &catalog, target, files, dirs) {
+        side_by_side(WRITERS, &self.homes, tell, |planned| {
+            match commit(&self.app, &catalog, planned) {
                 Ok(()) => Committed {
-                    id: target.id.clone(),
+                    id: planned.target.id.clone(),
                     outcome: HomeOutcome::Migrated,
                     reason: String::new(),
-                    files: files.clone(),
+                    files: planned.files.clone(),
                 },
                 Err(failed) => Committed {
-                    id: target.id.clone(),
+                    id: planned.target.id.clone(),
                     outcome: failed.outcome,
                     reason: failed.reason,
                     files: Vec::new(),
                 },
-            },
-        )
+            }
+        })
     }
 }
 
@@ -392,48 +412,20 @@ fn take<'t, T>(items: &'t [T], next: &AtomicUsize) -> Option<(usize, &'t T)> {
     items.get(at).map(|item| (at, item))
 }
 
-fn commit(
-    app: &App,
-    catalog: &Catalog,
-    target: &HomeTarget,
-    files: &[FileChange],
-    dirs: &[String],
-) -> std::result::Result<(), Failed> {
-    let home = open(target).map_err(|reason| Failed {
+fn commit(app: &App, catalog: &Catalog, planned: &Planned) -> std::result::Result<(), Failed> {
+    let home = open(&planned.target).map_err(|reason| Failed {
         outcome: HomeOutcome::Conflict,
         reason,
     })?;
-    let (now, after) = evaluate(app, catalog, &home, target.expected);
-    match now.outcome {
-        HomeOutcome::Migrated if now.files == files && now.dirs == dirs => {}
-        HomeOutcome::ReadOnly => {
-            return Err(Failed {
-                outcome: HomeOutcome::ReadOnly,
-                reason: now.reason,
-            });
-        }
-        HomeOutcome::Migrated => {
-            let reason = "it changed since it was planned".to_owned();
-            return Err(Failed {
-                outcome: HomeOutcome::Conflict,
-                reason,
-            });
-        }
-        other => {
-            let reason = format!(
-                "it changed since it was planned, and is {other} now: {}",
-                now.reason
-            );
-            let reason = reason.trim_end_matches(": ").to_owned();
-            return Err(Failed {
-                outcome: HomeOutcome::Conflict,
-                reason,
-            });
-        }
-    }
+    let kept = planned.kept.as_ref();
+    let kept = kept.filter(|kept| kept.is_made_of(&home, &planned.files));
+    let after = match kept {
+        Some(kept) => kept.after.clone(),
+        None => evaluate_again(app, catalog, &home, planned)?,
+    };
     let originals = home.originals.into_inner();
     home.folder.sweep(originals.values())?;
-    for dir in &now.dirs {
+    for dir in &planned.dirs {
         home.folder.make_dir(Path::new(dir))?;
     }
     let mut writes = Vec::new();
@@ -445,6 +437,35 @@ fn commit(
         writes.push(Write::Replace(original, bytes));
     }
     write_all(app, &home.folder, writes)
+}
+
+/// What is to be written, made once more; it must be what was planned.
+fn evaluate_again(
+    app: &App,
+    catalog: &Catalog,
+    home: &HomeFolder,
+    planned: &Planned,
+) -> std::result::Result<After, Failed> {
+    let (now, after) = evaluate(app, catalog, home, planned.target.expected);
+    let (outcome, reason) = match now.outcome {
+        HomeOutcome::Migrated if now.files == planned.files && now.dirs == planned.dirs => {
+            return Ok(after);
+        }
+        HomeOutcome::ReadOnly => (HomeOutcome::ReadOnly, now.reason),
+        HomeOutcome::Migrated => (
+            HomeOutcome::Conflict,
+            "it changed since it was planned".to_owned(),
+        ),
+        other => {
+            let reason = format!(
+                "it changed since it was planned, and is {other} now: {}",
+                now.reason
+            );
+            let reason = reason.trim_end_matches(": ").to_owned();
+            (HomeOutcome::Conflict, reason)
+        }
+    };
+    Err(Failed { outcome, reason })
 }
 
 fn restore(
@@ -596,7 +617,8 @@ fn open(target: &HomeTarget) -> std::result::Result<HomeFolder, String> {
 
 /// Bytes as hexadecimal text: twice as long as they are, whatever they hold.
 mod hexadecimal {
-    use super::{Deserialize, Deserializer, Serializer};
+    use serde::{Deserialize, Deserializer, Serializer};
+
     use crate::digest;
 
     pub(super) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {

@@ -188,6 +188,9 @@ pub struct Evaluation {
     pub config_sha256: Option<String>,
     /// Facts worth a line.
     pub notes: Vec<String>,
+    /// What was made of the home, where whoever asked will write it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<home::Kept>,
 }
 
 impl Evaluation {
@@ -205,6 +208,7 @@ impl Evaluation {
             changes: Vec::new(),
             config_sha256: None,
             notes: Vec::new(),
+            kept: None,
         }
     }
 

@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::fleet::scope::Scope;
 use crate::fleet::{Collector, CollectorOutcome, Home, Inventory, inventory};
 use crate::helper;
-use crate::migrate::home::{Evaluate, HomeTarget};
+use crate::migrate::home::{Budget, Evaluate, HomeTarget};
 use crate::migrate::{Evaluation, HomeOutcome};
 use crate::plan::decide::Step;
 use crate::plan::{Given, Owed, Plan, Target, Wishes, targets, without_evaluation};
@@ -41,7 +41,14 @@ pub struct Look {
 /// # Errors
 /// When the machine cannot be looked at at all.
 pub fn look(session: &Session, owed: &[Owed], waited: bool) -> Result<Look> {
-    look_within(session, owed, waited, &session.scope(), &session.wishes)
+    let (scope, wishes) = (session.scope(), &session.wishes);
+    look_within(session, owed, waited, &scope, wishes, false)
+}
+
+/// Looks once, and keeps what is made of homes for writing it.
+fn look_to_write(session: &Session, owed: &[Owed], waited: bool) -> Result<Look> {
+    let (scope, wishes) = (session.scope(), &session.wishes);
+    look_within(session, owed, waited, &scope, wishes, true)
 }
 
 /// The look that proves what was done; `outcomes` are what became of each runtime of the first. A source that answered before and does not now, as on a machine that
@@ -61,7 +68,7 @@ pub fn look_to_prove(
         // All were asked for once; what was restarted is not to be restarted again.
         wishes.restart = RestartWhen::Stale;
     }
-    let look = |waited, scope: &Scope| look_within(session, owed, waited, scope, &wishes);
+    let look = |waited, scope: &Scope| look_within(session, owed, waited, scope, &wishes, false);
     let mut scope = session.scope();
     let second = look_until_still(session, first, outcomes, &|waited| look(waited, &scope))?;
     let silent = |look: &Look| -> BTreeSet<String> {
@@ -124,11 +131,12 @@ fn look_within(
     waited: bool,
     scope: &Scope,
     wishes: &Wishes,
+    keep: bool,
 ) -> Result<Look> {
     let mut inventory = inventory::take(&session.world, &session.app, scope)?;
     let targets = targets(&inventory, session.wishes.to);
     let half_installed = dpkg::withhold_half_installed(session, &mut inventory, &targets);
-    let (evaluations, failures) = evaluate(session, &inventory.homes, &targets);
+    let (evaluations, failures) = evaluate(session, &inventory.homes, &targets, keep);
     inventory.collectors.extend(failures);
     for target in targets.values() {
         inventory.notes.extend(target.notes.iter().cloned());
@@ -160,7 +168,7 @@ pub fn look_until_settled(session: &Session, owed: &[Owed]) -> Result<Look> {
 }
 
 fn wait_until_settled(session: &Session, owed: &[Owed]) -> Result<Look> {
-    let first = look(session, owed, false)?;
+    let first = look_to_write(session, owed, false)?;
     if !first.plan.is_between() || session.scene == hook::Scene::Stopping {
         return Ok(first);
     }
@@ -170,12 +178,12 @@ fn wait_until_settled(session: &Session, owed: &[Owed]) -> Result<Look> {
     let end = Instant::now() + patience(session, &first.plan);
     while Instant::now() < end {
         std::thread::sleep(LOOK_EVERY);
-        let again = look(session, owed, false)?;
+        let again = look_to_write(session, owed, false)?;
         if !again.plan.is_between() {
             return Ok(again);
         }
     }
-    look(session, owed, true)
+    look_to_write(session, owed, true)
 }
 
 /// What a unit between two states may take: its pause, its start, and slack.
@@ -199,6 +207,7 @@ fn evaluate(
     session: &Session,
     homes: &[Home],
     targets: &BTreeMap<String, Target>,
+    keep: bool,
 ) -> (BTreeMap<String, Evaluation>, Vec<Collector>) {
     let mut by_owner: BTreeMap<u32, Vec<HomeTarget>> = BTreeMap::new();
     for home in homes {
@@ -215,7 +224,7 @@ fn evaluate(
         for (uid, targets) in by_owner {
             let results = &results;
             scope.spawn(move || {
-                let answer = evaluate_as_owner(session, uid, targets);
+                let answer = evaluate_as_owner(session, uid, targets, keep);
                 let Ok(mut results) = results.lock() else {
                     return;
                 };
@@ -241,6 +250,7 @@ fn evaluate_as_owner(
     session: &Session,
     uid: u32,
     homes: Vec<HomeTarget>,
+    keep: bool,
 ) -> Result<BTreeMap<String, Evaluation>> {
     // A minute is for a thousand homes; one user's hung helper must not hold the others for so long.
     let count = u32::try_from(homes.len()).unwrap_or(u32::MAX);
@@ -252,11 +262,14 @@ fn evaluate_as_owner(
         app: session.app.clone(),
         site_steps: session.site_steps.clone(),
         homes,
+        keep,
     };
     let mut evaluations = BTreeMap::new();
-    let mut add = |evaluation: Evaluation| {
+    let budget = Budget::new(keep);
+    let mut add = |mut evaluation: Evaluation| {
         // An owner says something of its own homes, and of nobody else's.
         if ids.contains(&evaluation.id) {
+            evaluation.kept = evaluation.kept.and_then(|kept| budget.admit(kept));
             evaluations.insert(evaluation.id.clone(), evaluation);
         }
         Ok(())

@@ -13,7 +13,7 @@ use super::journal::Journal;
 use super::look::{Look, home_target, owner};
 use crate::error::Result;
 use crate::helper::{self, Subject};
-use crate::migrate::home::{Commit, Committed, Fetch, Fetched};
+use crate::migrate::home::{Commit, Committed, Fetch, Fetched, Planned};
 use crate::migrate::{FileChange, HomeOutcome};
 use crate::plan::PlannedHome;
 use crate::plan::decide::Step;
@@ -311,13 +311,11 @@ fn commit(
                     site_steps: session.site_steps.clone(),
                     homes: homes
                         .iter()
-                        .map(|home| {
-                            let target = home_target(session, &home.home, home.target.expected);
-                            (
-                                target,
-                                home.evaluation.files.clone(),
-                                home.evaluation.dirs.clone(),
-                            )
+                        .map(|home| Planned {
+                            target: home_target(session, &home.home, home.target.expected),
+                            files: home.evaluation.files.clone(),
+                            dirs: home.evaluation.dirs.clone(),
+                            kept: home.evaluation.kept.clone(),
                         })
                         .collect(),
                 };

@@ -10,8 +10,6 @@ use super::*;
 const OLD: &str = "# mine\n_config_version: 12\nterminal: {vercel_runtime: node24}\n";
 const ENV: &str = "A=1\nTERMINAL_VERCEL_RUNTIME=node24\n";
 
-type Planned = (HomeTarget, Vec<FileChange>, Vec<String>);
-
 struct Scratch {
     dir: tempfile::TempDir,
     world: World,
@@ -30,7 +28,9 @@ impl Scratch {
         let path = self.dir.path().join(name);
         std::fs::create_dir_all(&path).unwrap();
         for (file, text) in files {
-            std::fs::write(path.join(file), text).unwrap();
+            let file = path.join(file);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, text).unwrap();
         }
         let within = Some(self.dir.path().to_owned());
         HomeTarget {
@@ -46,6 +46,7 @@ impl Scratch {
             app: app(),
             site_steps: Vec::new(),
             homes: homes.to_vec(),
+            keep: true,
         };
         told(|tell| task.perform(&self.world, tell))
     }
@@ -68,7 +69,12 @@ impl Scratch {
             "{}",
             evaluation.reason
         );
-        (target.clone(), evaluation.files, evaluation.dirs)
+        Planned {
+            target: target.clone(),
+            files: evaluation.files,
+            dirs: evaluation.dirs,
+            kept: evaluation.kept,
+        }
     }
 }
 
@@ -100,7 +106,7 @@ fn a_planned_home_is_written_and_is_current_afterwards() {
     )
     .unwrap();
     let planned = scratch.planned(&home);
-    assert_eq!(planned.2, ["logs/curator"]);
+    assert_eq!(planned.dirs, ["logs/curator"]);
     let done = scratch.commit(&[planned]).remove(0);
     assert_eq!(
         (done.outcome, done.reason.as_str()),
@@ -138,7 +144,12 @@ fn a_current_home_is_not_written() {
     );
     assert_eq!(all(), before);
     // Not even if somebody asks for it.
-    let done = scratch.commit(&[(home.clone(), Vec::new(), Vec::new())]);
+    let done = scratch.commit(&[Planned {
+        target: home.clone(),
+        files: Vec::new(),
+        dirs: Vec::new(),
+        kept: None,
+    }]);
     assert_eq!(done[0].outcome, HomeOutcome::Conflict);
     assert_eq!(all(), before);
 }
@@ -162,6 +173,84 @@ fn a_home_that_changed_since_the_plan_is_a_conflict() {
         assert_eq!(text(&home, file), now);
         std::fs::write(home.path.join(file), earlier).unwrap();
     }
+}
+
+#[test]
+fn what_was_kept_counts_only_while_all_that_it_was_made_of_is_as_it_was() {
+    let scratch = Scratch::new();
+    let files = [
+        ("config.yaml", OLD),
+        (".env", ENV),
+        ("plugins/a/plugin.yaml", "name: a\n"),
+    ];
+    let home = scratch.home("a", &files);
+    let planned = scratch.planned(&home);
+    let opened = || HomeFolder::open(&home).unwrap().unwrap();
+    let kept = planned.kept.clone().expect("it is small");
+    assert!(kept.is_made_of(&opened(), &planned.files));
+
+    // Other bytes than those that were planned are not written, whoever hands them over.
+    let mut forged = planned.clone();
+    let bytes = &mut forged.kept.as_mut().unwrap().after;
+    bytes.insert("config.yaml".into(), b"mine: now\n".to_vec());
+    assert!(
+        !forged
+            .kept
+            .as_ref()
+            .unwrap()
+            .is_made_of(&opened(), &planned.files)
+    );
+    assert_eq!(scratch.commit(&[forged])[0].outcome, HomeOutcome::Migrated);
+    assert!(text(&home, "config.yaml").starts_with("# mine\n_config_version: 50\n"));
+
+    for (name, text) in files {
+        std::fs::write(home.path.join(name), text).unwrap();
+    }
+    std::fs::remove_dir(home.path.join("logs/curator")).unwrap();
+    assert!(kept.is_made_of(&opened(), &planned.files));
+    // A folder that was looked at, and one of its names, and what a file says that is not written.
+    let changes: [&dyn Fn(); 3] = [
+        &|| std::fs::create_dir(home.path.join("logs/curator")).unwrap(),
+        &|| std::fs::create_dir(home.path.join("plugins/b")).unwrap(),
+        &|| std::fs::write(home.path.join("plugins/a/plugin.yaml"), "name: b\n").unwrap(),
+    ];
+    for (number, change) in changes.into_iter().enumerate() {
+        change();
+        assert!(!kept.is_made_of(&opened(), &planned.files), "{number}");
+        std::fs::write(home.path.join("plugins/a/plugin.yaml"), "name: a\n").unwrap();
+        let _ = std::fs::remove_dir(home.path.join("logs/curator"));
+        let _ = std::fs::remove_dir(home.path.join("plugins/b"));
+        assert!(kept.is_made_of(&opened(), &planned.files), "{number}");
+    }
+}
+
+#[test]
+fn no_more_is_kept_than_fits_into_a_message() {
+    let scratch = Scratch::new();
+    let large = format!("{OLD}# {}\n", "x".repeat(200 << 10));
+    let names: Vec<String> = (0..60).map(|number| format!("h{number}")).collect();
+    let homes: Vec<HomeTarget> = names
+        .iter()
+        .map(|name| scratch.home(name, &[("config.yaml", &large)]))
+        .collect();
+    let evaluations = scratch.evaluate(&homes);
+    let kept = evaluations.iter().filter(|home| home.kept.is_some());
+    assert_eq!(kept.count(), (8 << 20) / large.len());
+    let planned = homes
+        .iter()
+        .zip(evaluations)
+        .map(|(home, planned)| Planned {
+            target: home.clone(),
+            files: planned.files,
+            dirs: planned.dirs,
+            kept: planned.kept,
+        });
+    let done = scratch.commit(&planned.collect::<Vec<_>>());
+    assert!(
+        done.iter()
+            .all(|home| home.outcome == HomeOutcome::Migrated)
+    );
+    assert!(text(&homes[59], "config.yaml").contains("_config_version: 50\n"));
 }
 
 #[test]
@@ -425,7 +514,7 @@ fn a_preview_is_the_diff_of_the_planned_home_without_its_secrets() {
     let config = OLD.replace("# mine", "# not wordy42 but");
     let env = "A=wordy42\nTERMINAL_VERCEL_RUNTIME=node24\n";
     let home = scratch.home("a", &[("config.yaml", &config), (".env", env)]);
-    let (target, files, _) = scratch.planned(&home);
+    let Planned { target, files, .. } = scratch.planned(&home);
     let preview = |homes: Vec<(HomeTarget, Vec<FileChange>)>| {
         let task = Preview {
             app: app(),
