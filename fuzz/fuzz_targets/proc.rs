@@ -1,7 +1,7 @@
 #![no_main]
 //! Texts of `/proc`: names and variables in them are whatever their process chose.
 
-use fleet_update::fleet::procfs::text;
+use fleet_update::fleet::procfs::{FileLock, text};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
@@ -19,7 +19,7 @@ fuzz_target!(|data: &[u8]| {
         assert!(group.contains(&unit.unit));
     }
     for line in words.lines() {
-        let _ = text::FileLock::parse(line);
+        let _ = FileLock::parse(line);
     }
     let wanted = ["HOME".to_owned(), "HERMES_HOME".to_owned()];
     let found = text::variables(data, &wanted);

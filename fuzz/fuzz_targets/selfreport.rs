@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use fleet_update::app::App;
+use fleet_update::fleet::procfs::Flocks;
 use fleet_update::fleet::selfreport;
 use libfuzzer_sys::fuzz_target;
 use tempfile::TempDir;
@@ -24,7 +25,7 @@ fuzz_target!(|data: &[u8]| {
             let (pid_file, state_file) = data.split_at(data.len() / 2);
             std::fs::write(home.path().join(&rules.pid_file), pid_file).expect("written");
             std::fs::write(home.path().join(&rules.state_file), state_file).expect("written");
-            let found = selfreport::read(home.path(), kind, &[], Duration::from_millis(50));
+            let found = selfreport::read(home.path(), kind, &Flocks::default(), Duration::from_millis(50));
             for report in &found.reports {
                 assert!(report.pid > 1, "{report:?}");
                 assert!(!report.holds_lock && !report.socket_answered, "{report:?}");
