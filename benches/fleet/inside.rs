@@ -51,34 +51,40 @@ fn time(output: &str, command: &[&str]) -> (Duration, i32) {
     (begin.elapsed(), status.code().unwrap_or(-1))
 }
 
-/// Runs a command and says how many KiB it and all its descendants had resident together, at most. Pages that
-/// they share count for each of them, so it is never less than what was used at a moment that was looked at.
+/// Runs a command and says how many KiB it and all its descendants had resident together, at most. What each has
+/// for itself is added up; the pages of files, which are the same program's for all of them, count once.
 fn peak(output: &str, command: &[&str]) -> u64 {
     let mut child = start(output, command);
     let mut highest = 0;
     while child.try_wait().unwrap().is_none() {
-        highest = highest.max(resident(child.id()));
+        let (own, files) = resident(child.id());
+        highest = highest.max(own + files);
         std::thread::sleep(Duration::from_millis(1));
     }
     highest
 }
 
-fn resident(pid: u32) -> u64 {
+/// What a process and its descendants have for themselves, and the most that one of them has of files
+/// (proc_pid_status(5)).
+fn resident(pid: u32) -> (u64, u64) {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let own = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))
-        .and_then(|text| text.trim().trim_end_matches(" kB").parse::<u64>().ok())
-        .unwrap_or(0);
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|text| text.trim().trim_end_matches(" kB").parse::<u64>().ok())
+            .unwrap_or(0)
+    };
+    let mut own = field("RssAnon:") + field("RssShmem:");
+    let mut files = field("RssFile:");
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task"));
-    let children = tasks.into_iter().flatten().flatten().map(|task| {
+    for task in tasks.into_iter().flatten().flatten() {
         let list = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
-        list.split_whitespace()
-            .filter_map(|pid| pid.parse().ok())
-            .map(resident)
-            .sum::<u64>()
-    });
-    own + children.sum::<u64>()
+        for child in list.split_whitespace().filter_map(|pid| pid.parse().ok()) {
+            let (its_own, its_files) = resident(child);
+            own += its_own;
+            files = files.max(its_files);
+        }
+    }
+    (own, files)
 }
 
 /// Starts so many processes that sleep, says so, and waits for the first of them.
