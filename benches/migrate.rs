@@ -308,6 +308,7 @@ fn thousand() -> (tempfile::TempDir, Vec<HomeTarget>) {
             path,
             within: None,
             expected: Some(33),
+            native: None,
         }
     });
     let homes = homes.collect();

@@ -38,6 +38,9 @@ pub struct App {
     /// How a process that the application's desktop program keeps is told.
     #[serde(default)]
     pub desktop: DesktopRules,
+    /// Its own migrator, for versions that no step here leads to.
+    #[serde(default)]
+    pub migrator: Option<Migrator>,
     /// What of it runs.
     #[serde(default, rename = "runtime")]
     pub runtimes: Vec<RuntimeKind>,
@@ -99,6 +102,22 @@ pub enum Format {
     Env,
     /// Text without structure.
     Text,
+}
+
+/// How an application's own migrator is started, which asks nothing. It is used only where a person allows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Migrator {
+    /// Program and arguments; `{python}` stands for the interpreter of the install that serves the home.
+    pub command: Vec<String>,
+    /// The files of a home that it is given beside the configuration, and how each is written.
+    #[serde(default)]
+    pub files: std::collections::BTreeMap<String, Format>,
+    /// Top-level keys of the configuration that it must leave as they are.
+    #[serde(default)]
+    pub protected: Vec<String>,
+    /// How many seconds it may take.
+    pub limit_secs: u32,
 }
 
 /// How an application's code is found, and how its versions are read from files.

@@ -346,6 +346,9 @@ pub struct RunFlags {
     /// Leave every home as it is
     #[arg(long, global = true, hide_short_help = true)]
     pub no_migrate: bool,
+    /// Let the application's own migrator bring a copy of a home to versions that are not known here
+    #[arg(long, global = true, hide_short_help = true)]
+    pub native_migrate: bool,
     /// How many restarts run side by side [default: 8]
     #[arg(long, global = true, hide_short_help = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub jobs: Option<u32>,

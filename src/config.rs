@@ -55,6 +55,8 @@ pub struct Secrets {
 pub struct RunDefaults {
     /// When runtimes are restarted.
     pub restart: Option<RestartWhen>,
+    /// Whether the application's own migrator may be asked where the catalog ends.
+    pub native_migrate: Option<bool>,
     /// How many restarts run side by side.
     pub jobs: Option<u32>,
     /// How many failures end the restarts after the first wave.
@@ -408,6 +410,7 @@ impl Config {
     fn merge(&mut self, later: Self) {
         let run = later.run;
         self.run.restart = run.restart.or(self.run.restart);
+        self.run.native_migrate = run.native_migrate.or(self.run.native_migrate);
         self.run.jobs = run.jobs.or(self.run.jobs);
         self.run.max_failures = run.max_failures.or(self.run.max_failures);
         self.run.deadline = run.deadline.or(self.run.deadline);

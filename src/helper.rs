@@ -30,8 +30,8 @@ pub use living::end_all;
 pub use subject::Subject;
 use wire::Bounded;
 pub use wire::{read_message, write_message};
-pub use worker::dismiss_idle;
 use worker::{Terms, Worker};
+pub use worker::{dismiss_idle, ends_within};
 
 /// The hidden subcommand that a helper is started with.
 pub const SUBCOMMAND: &str = "helper";

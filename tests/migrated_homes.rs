@@ -185,6 +185,7 @@ fn make(app: &App, catalog: &Catalog, scratch: &Path, position: usize, before: M
             path,
             within: None,
             expected: Some(TO),
+            native: None,
         },
         before,
         after,

@@ -107,6 +107,7 @@ fn plans() {
     let wishes = Wishes {
         restart: RestartWhen::Stale,
         migrate: true,
+        native: false,
         to: None,
         policy: Policy::default(),
     };

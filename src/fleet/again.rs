@@ -75,6 +75,8 @@ mod tests {
         let install = Install {
             id: "i".into(),
             path: dir.path().into(),
+            package: "/opt/package".into(),
+            interpreter: None,
             kind: InstallKind::Pip,
             uid: 0,
             version: None,

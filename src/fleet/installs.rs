@@ -160,6 +160,12 @@ pub fn describe(app: &App, place: &Place) -> Install {
         changed: changed.or_else(|| change_of(place.package.join("__init__.py"))),
         roots: Vec::new(),
         updater: git.as_deref().and_then(|git| active_lock(app, git)),
+        package: place.package.clone(),
+        interpreter: place
+            .venv
+            .as_deref()
+            .map(|venv| venv.join("bin/python"))
+            .filter(|python| python.is_file()),
         path,
     }
 }

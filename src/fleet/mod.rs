@@ -90,6 +90,10 @@ pub struct Install {
     pub path: PathBuf,
     /// What put it there.
     pub kind: InstallKind,
+    /// The package folder, links resolved.
+    pub package: PathBuf,
+    /// The interpreter of its virtual environment.
+    pub interpreter: Option<PathBuf>,
     /// Its owner.
     pub uid: u32,
     /// Release version, as written.

@@ -57,7 +57,7 @@ pub(super) fn idle(terms: &Terms) -> Option<Worker> {
         let at = idle.iter().position(|worker| worker.terms == *terms)?;
         let worker = idle.swap_remove(at);
         drop(idle);
-        if !has_ended(&worker.child, Duration::ZERO) {
+        if !ends_within(&worker.child, Duration::ZERO) {
             return Some(worker);
         }
     }
@@ -127,7 +127,7 @@ impl Drop for Worker {
     fn drop(&mut self) {
         // The closed channel ends a helper; only one that hangs is ended by a signal.
         let _ = self.channel.shutdown(std::net::Shutdown::Both);
-        if !has_ended(&self.child, END_LIMIT) {
+        if !ends_within(&self.child, END_LIMIT) {
             let _ = self.child.kill();
         }
         drop(self.living.take());
@@ -165,7 +165,8 @@ fn spawn(command: Command) -> std::io::Result<(Child, Living)> {
 }
 
 /// Whether a child ends within `limit`. It is not reaped yet, so its id is still its own.
-fn has_ended(child: &Child, limit: Duration) -> bool {
+#[must_use]
+pub fn ends_within(child: &Child, limit: Duration) -> bool {
     let Ok(pidfd) = pidfd_open(Pid::from_child(child), PidfdFlags::empty()) else {
         return false;
     };

@@ -15,6 +15,7 @@
 
 mod folder;
 mod kept;
+mod migrator;
 mod preview;
 
 use std::collections::BTreeMap;
@@ -55,6 +56,18 @@ pub struct HomeTarget {
     pub within: Option<PathBuf>,
     /// The version that its code expects.
     pub expected: Option<u32>,
+    /// The code whose own migrator may be used, where a person allows it.
+    #[serde(default)]
+    pub native: Option<Native>,
+}
+
+/// Where the application's own migrator is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Native {
+    /// The interpreter of the install that serves the home.
+    pub interpreter: Option<PathBuf>,
+    /// The folder of its code.
+    pub package: Option<PathBuf>,
 }
 
 /// Steps of the site: the name and the text of each file.
@@ -212,24 +225,48 @@ impl Task for Evaluate {
     type Event = Evaluation;
     type Answer = ();
 
-    fn perform(self, _: &World, tell: &mut dyn FnMut(Evaluation) -> Result<()>) -> Result<()> {
+    fn perform(self, world: &World, tell: &mut dyn FnMut(Evaluation) -> Result<()>) -> Result<()> {
         let catalog = Catalog::load(&self.app, &self.site_steps)?;
         let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
         let budget = Budget::new(self.keep);
         side_by_side(threads, &self.homes, tell, |target| {
-            look(&self.app, &catalog, target, &budget)
+            look(world, &self.app, &catalog, target, &budget)
         })
     }
 }
 
 /// Evaluates one home.
-fn look(app: &App, catalog: &Catalog, target: &HomeTarget, budget: &Budget) -> Evaluation {
+fn look(
+    world: &World,
+    app: &App,
+    catalog: &Catalog,
+    target: &HomeTarget,
+    budget: &Budget,
+) -> Evaluation {
     let mut evaluation = match HomeFolder::open(target) {
         Ok(Some(home)) => {
             let witness = Witness::of(&home);
-            let (mut evaluation, after) = evaluate(app, catalog, &witness, target.expected);
+            let (mut evaluation, mut after) = evaluate(app, catalog, &witness, target.expected);
+            let native = target.native.as_ref();
+            if let Some(native) =
+                native.filter(|_| evaluation.outcome == HomeOutcome::BeyondCatalog)
+            {
+                let asked = migrator::Asked {
+                    app,
+                    catalog,
+                    view: &witness,
+                    native,
+                    uid: world.account.uid,
+                };
+                (evaluation, after) = asked.evaluate(evaluation, budget.keeps());
+            }
             if evaluation.outcome == HomeOutcome::Migrated {
-                evaluation.kept = budget.keep(after, witness);
+                let is_native = evaluation.is_native();
+                evaluation.kept = budget.keep(after, witness, is_native);
+                if is_native && evaluation.kept.is_none() {
+                    let why = "what its own migrator made is too large to be kept";
+                    evaluation = evaluation.concluded(HomeOutcome::Failed, why);
+                }
             }
             without_secrets(&home, evaluation)
         }
@@ -448,6 +485,11 @@ fn evaluate_again(
 ) -> std::result::Result<After, Failed> {
     let (now, after) = evaluate(app, catalog, home, planned.target.expected);
     let (outcome, reason) = match now.outcome {
+        // The application's own migrator is never asked a second time.
+        HomeOutcome::BeyondCatalog if planned.kept.is_some() => (
+            HomeOutcome::Conflict,
+            "it changed since it was planned".to_owned(),
+        ),
         HomeOutcome::Migrated if now.files == planned.files && now.dirs == planned.dirs => {
             return Ok(after);
         }

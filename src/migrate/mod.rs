@@ -13,6 +13,7 @@ pub mod cases;
 pub mod catalog;
 pub mod home;
 pub mod lint;
+pub mod native;
 pub mod ops;
 pub mod pattern;
 mod proof;
@@ -219,6 +220,12 @@ impl Evaluation {
             id,
             ..Self::new(outcome, reason, None)
         }
+    }
+
+    /// Whether the application's own migrator made it.
+    #[must_use]
+    pub fn is_native(&self) -> bool {
+        self.steps.iter().any(|step| step.id == native::STEP)
     }
 
     fn concluded(mut self, outcome: HomeOutcome, reason: impl Into<String>) -> Self {

@@ -32,20 +32,13 @@ pub(super) fn declared(draft: &Draft<'_>, steps: &[&Step]) -> Result<Vec<Change>
         file.document
             .prove()
             .map_err(|invalid| format!("{name}: {invalid}"))?;
-        let mut leaves = Vec::new();
-        collect(
-            Some(&before.value),
-            Some(file.document.value()),
-            &mut Path::root(),
-            &mut leaves,
-        );
         let proof = Proof {
             draft,
             steps,
             name,
             file,
         };
-        for leaf in leaves {
+        for leaf in leaves(&before.value, file.document.value()) {
             found.push(proof.change(leaf)?);
         }
     }
@@ -53,10 +46,17 @@ pub(super) fn declared(draft: &Draft<'_>, steps: &[&Step]) -> Result<Vec<Change>
 }
 
 /// A value that differs, at the finest place that can be named.
-struct Leaf<'v> {
-    path: Path,
-    before: Option<&'v Value>,
-    after: Option<&'v Value>,
+pub(super) struct Leaf<'v> {
+    pub(super) path: Path,
+    pub(super) before: Option<&'v Value>,
+    pub(super) after: Option<&'v Value>,
+}
+
+/// Every value that differs.
+pub(super) fn leaves<'v>(before: &'v Value, after: &'v Value) -> Vec<Leaf<'v>> {
+    let mut found = Vec::new();
+    collect(Some(before), Some(after), &mut Path::root(), &mut found);
+    found
 }
 
 /// Finds the differences between two values; what came or went as a whole mapping is named key by key.

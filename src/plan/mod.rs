@@ -26,6 +26,8 @@ pub struct Wishes {
     pub restart: RestartWhen,
     /// Whether homes are migrated.
     pub migrate: bool,
+    /// Whether the application's own migrator may be asked where the catalog ends.
+    pub native: bool,
     /// The version for homes whose installs do not say.
     pub to: Option<u32>,
     /// What is accepted or left alone.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::fleet::{Home, Install, Inventory, Unit};
+use crate::migrate::home::Native;
 
 /// The version that a home needs, and who says so.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -11,6 +12,8 @@ pub struct Target {
     pub expected: Option<u32>,
     /// The install that says so.
     pub install: Option<String>,
+    /// Where that install's own migrator is.
+    pub native: Native,
     /// Facts worth a note: other installs that expect another version.
     pub notes: Vec<String>,
 }
@@ -47,6 +50,10 @@ pub fn targets(inventory: &Inventory, to: Option<u32>) -> BTreeMap<String, Targe
                 Some(lowest) => Target {
                     expected: lowest.config_version,
                     install: Some(lowest.id.clone()),
+                    native: Native {
+                        interpreter: lowest.interpreter.clone(),
+                        package: Some(lowest.package.clone()),
+                    },
                     notes: higher_expectations(home, lowest, &found),
                 },
                 None => Target {

@@ -28,6 +28,8 @@ fn large() -> Inventory {
         installs: vec![Install {
             id: "install".into(),
             path: "/opt/agent".into(),
+            package: "/opt/package".into(),
+            interpreter: None,
             kind: InstallKind::Pip,
             uid: 0,
             version: None,
@@ -72,6 +74,7 @@ fn ten_thousand_siblings_and_five_hundred_runtimes_are_planned_in_proportion() {
     let wishes = Wishes {
         restart: RestartWhen::Stale,
         migrate: true,
+        native: false,
         to: None,
         policy: Policy::default(),
     };

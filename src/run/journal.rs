@@ -470,6 +470,7 @@ pub fn content(session: &Session, command: &str, of_run: Option<&str>) -> Value 
         "of_run": of_run,
         "profiles": session.only_profiles,
         "restart": session.wishes.restart,
+        "native": session.wishes.native,
         "to": session.wishes.to,
         "users": users,
     })

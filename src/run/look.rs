@@ -212,11 +212,12 @@ fn evaluate(
     let mut by_owner: BTreeMap<u32, Vec<HomeTarget>> = BTreeMap::new();
     for home in homes {
         if without_evaluation(home, &session.wishes).is_none() {
-            let expected = targets.get(&home.id).and_then(|target| target.expected);
+            let nobody = Target::default();
+            let target = targets.get(&home.id).unwrap_or(&nobody);
             by_owner
                 .entry(home.uid)
                 .or_default()
-                .push(home_target(session, home, expected));
+                .push(home_target(session, home, target));
         }
     }
     let results = Mutex::new((BTreeMap::new(), Vec::new()));
@@ -256,6 +257,11 @@ fn evaluate_as_owner(
     let count = u32::try_from(homes.len()).unwrap_or(u32::MAX);
     let usual =
         Duration::from_secs(20).saturating_add(Duration::from_millis(40) * count.min(1_000));
+    let migrator = session.app.migrator.as_ref().filter(|_| keep);
+    let native = migrator.map_or(0, |migrator| migrator.limit_secs);
+    let asked = homes.iter().filter(|home| home.native.is_some()).count();
+    let asked = u32::try_from(asked).unwrap_or(u32::MAX);
+    let usual = usual.saturating_add(Duration::from_secs(native.into()).saturating_mul(asked));
     let limit = session.left().clamp(session.pace.least, usual);
     let ids: BTreeSet<String> = homes.iter().map(|home| home.id.clone()).collect();
     let task = Evaluate {
@@ -295,7 +301,7 @@ pub fn owner(session: &Session, uid: u32) -> Account {
 
 /// How a home is named to its owner's helper. As root, links out of the owner's tree are refused.
 #[must_use]
-pub fn home_target(session: &Session, home: &Home, expected: Option<u32>) -> HomeTarget {
+pub fn home_target(session: &Session, home: &Home, target: &Target) -> HomeTarget {
     let tree = || {
         let of_user = owner(session, home.uid).home;
         if home.root.starts_with(&of_user) && of_user.parent().is_some() {
@@ -308,7 +314,8 @@ pub fn home_target(session: &Session, home: &Home, expected: Option<u32>) -> Hom
         id: home.id.clone(),
         path: home.path.clone(),
         within: session.world.is_root().then(tree),
-        expected,
+        expected: target.expected,
+        native: session.wishes.native.then(|| target.native.clone()),
     }
 }
 

@@ -222,7 +222,7 @@ fn copy(
             .map(|(home, _)| {
                 let files = home.evaluation.files.iter();
                 (
-                    home_target(session, &home.home, home.target.expected),
+                    home_target(session, &home.home, &home.target),
                     files.map(|file| file.path.clone()).collect(),
                 )
             })
@@ -312,7 +312,7 @@ fn commit(
                     homes: homes
                         .iter()
                         .map(|home| Planned {
-                            target: home_target(session, &home.home, home.target.expected),
+                            target: home_target(session, &home.home, &home.target),
                             files: home.evaluation.files.clone(),
                             dirs: home.evaluation.dirs.clone(),
                             kept: home.evaluation.kept.clone(),

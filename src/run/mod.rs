@@ -157,6 +157,7 @@ impl Session {
                     .or(defaults.restart)
                     .unwrap_or(RestartWhen::Stale),
                 migrate: !run.no_migrate && may_migrate,
+                native: run.native_migrate || defaults.native_migrate.unwrap_or(false),
                 to: run.to,
                 policy: config.policy.clone(),
             },

@@ -424,7 +424,7 @@ fn put_back(run: &Run<'_>, of_run: &str, homes: &[Chosen<'_>], receipt: &mut Rec
 }
 
 fn target(session: &Session, home: &Chosen<'_>) -> HomeTarget {
-    home_target(session, &home.planned.home, home.planned.target.expected)
+    home_target(session, &home.planned.home, &home.planned.target)
 }
 
 /// The bytes of a home's files, from the pack, for the home's own scope.

@@ -91,6 +91,8 @@ fn install(updater: Option<&str>) -> Install {
     Install {
         id: "code".into(),
         path: "/opt/venv".into(),
+        package: "/opt/package".into(),
+        interpreter: None,
         kind: InstallKind::Pip,
         uid: 0,
         version: None,

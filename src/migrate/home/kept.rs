@@ -6,6 +6,7 @@
 
 use std::cell::RefCell;
 use std::io;
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,8 @@ pub struct Kept {
     #[serde(with = "files")]
     pub(super) after: After,
     seen: Vec<Seen>,
+    /// Whether it cannot be made again.
+    only: bool,
 }
 
 /// What was asked of a home, and what it answered.
@@ -78,6 +81,11 @@ impl<'h> Witness<'h> {
             home,
             seen: RefCell::new(Some(Vec::new())),
         }
+    }
+
+    /// Where the home is.
+    pub(super) fn path(&self) -> &Path {
+        self.home.folder.path()
     }
 
     fn note<T>(&self, answer: &io::Result<T>, seen: impl FnOnce(&T) -> Seen) {
@@ -133,16 +141,22 @@ impl Budget {
     }
 
     /// Keeps what was made of a home, if there is room and all that was seen of it is known.
-    pub(super) fn keep(&self, after: After, witness: Witness<'_>) -> Option<Kept> {
+    /// What cannot be made again may be as large as all of it.
+    pub(super) fn keep(&self, after: After, witness: Witness<'_>, only: bool) -> Option<Kept> {
         let seen = witness.seen.into_inner()?;
-        self.admit(Kept { after, seen })
+        self.admit(Kept { after, seen, only })
+    }
+
+    /// Whether anything may be kept at all.
+    pub(super) fn keeps(&self) -> bool {
+        self.0.load(Ordering::Relaxed) > 0
     }
 
     /// What somebody else kept, if there is room.
     #[must_use]
     pub fn admit(&self, kept: Kept) -> Option<Kept> {
         let size = kept.after.values().map(Vec::len).sum();
-        let take = |left: usize| left.checked_sub(size).filter(|_| size <= ONE);
+        let take = |left: usize| left.checked_sub(size).filter(|_| kept.only || size <= ONE);
         self.0
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, take)
             .ok()?;

@@ -38,6 +38,7 @@ impl Scratch {
             path,
             within,
             expected: Some(50),
+            native: None,
         }
     }
 

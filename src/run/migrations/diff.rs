@@ -96,7 +96,7 @@ fn of_owner(session: &Session, uid: u32, homes: &[&PlannedHome], told: &Mutex<To
         homes: homes
             .iter()
             .map(|home| {
-                let target = home_target(session, &home.home, home.target.expected);
+                let target = home_target(session, &home.home, &home.target);
                 (target, home.evaluation.files.clone())
             })
             .collect(),
