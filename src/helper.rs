@@ -31,7 +31,7 @@ pub use subject::Subject;
 use wire::Bounded;
 pub use wire::{read_message, write_message};
 use worker::{Terms, Worker};
-pub use worker::{dismiss_idle, ends_within};
+pub use worker::{close_inherited, dismiss_idle, ends_within};
 
 /// The hidden subcommand that a helper is started with.
 pub const SUBCOMMAND: &str = "helper";

@@ -18,6 +18,7 @@ fn main() -> ExitCode {
         return fleet_update::run::rehearse::stand_in(home.as_ref());
     }
     let status = fleet_update::run::main();
+    fleet_update::helper::dismiss_idle();
     fleet_update::helper::end_all();
     status
 }

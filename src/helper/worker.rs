@@ -12,7 +12,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError, mpsc};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
@@ -63,11 +63,28 @@ pub(super) fn idle(terms: &Terms) -> Option<Worker> {
     }
 }
 
-/// Ends all that have nothing to do: after this process moved to another control group, what it started before is
-/// still in the old one.
+/// Ends all that have nothing to do: before this process ends, and after it moved to another control group, because
+/// what it started before is still in the old one.
 pub fn dismiss_idle() {
     let idle = std::mem::take(&mut *IDLE.lock().unwrap_or_else(PoisonError::into_inner));
-    drop(idle);
+    for worker in &idle {
+        let _ = worker.channel.shutdown(std::net::Shutdown::Both);
+    }
+    // They end side by side; those that their users stopped cost the limit once.
+    let end = Instant::now() + END_LIMIT;
+    for mut worker in idle {
+        if !ends_within(&worker.child, end.saturating_duration_since(Instant::now())) {
+            let _ = worker.child.kill();
+        }
+    }
+}
+
+/// Lets no descriptor that whoever started us left open reach what we start. Ours all close themselves (fcntl(2),
+/// `FD_CLOEXEC`).
+pub fn close_inherited() {
+    close_fds::CloseFdsBuilder::new()
+        .threadsafe(true)
+        .cloexecfrom(3);
 }
 
 impl Worker {
@@ -80,10 +97,7 @@ impl Worker {
         let groups: Vec<String> = account.groups()?.iter().map(u32::to_string).collect();
         let (ours, theirs) = UnixStream::pair()
             .map_err(|error| Error::io(format!("{name}: cannot make a socket pair"), error))?;
-        // Ours all close themselves; what whoever started us left open does not (fcntl(2), FD_CLOEXEC).
-        close_fds::CloseFdsBuilder::new()
-            .threadsafe(true)
-            .cloexecfrom(3);
+        close_inherited();
         // `/proc/self/exe` is the file that runs, also when its path was replaced since (proc(5)).
         let mut command = Command::new("/proc/self/exe");
         command

@@ -17,6 +17,7 @@ mod failures;
 mod homes;
 mod kill;
 mod main_job;
+mod native;
 mod operator;
 mod plan;
 mod witness;

@@ -4,11 +4,12 @@
 //! |---|---|
 //! | a copy of the files that the descriptor names, and nothing else of the home | a folder of its own, 0700, that goes with it |
 //! | no network, no process but its own | namespaces (unshare(1)); where the kernel gives none, it is not run |
-//! | a limit of time, memory and file size | timeout(1), prlimit(1); what is left of it ends with its namespace |
+//! | a limit of time, memory and file size, no privileges to gain | timeout(1), prlimit(1), setpriv(1); what is left of it ends with its namespace |
 //! | an exact environment, no input | `HOME`, `PATH`, `LANG`, `TMPDIR`, and the variable that names the copy as its home |
 //!
 //! It is code that the owner runs every day, with the owner's rights: it is kept from surprises, not from
-//! its owner's files. As root it is only run where root alone can change it.
+//! its owner's other files. Code that somebody else can change is not run. If this process is killed, what it
+//! started ends by its own limit of time at the latest.
 
 #![expect(
     clippy::disallowed_methods,
@@ -19,7 +20,7 @@ use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io::{Read, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -224,22 +225,60 @@ fn sweep(place: &Path, uid: u32) {
     }
 }
 
-/// Whether nobody but `uid` and root can change what `path` names, whether a link is followed or not.
+/// Whether nobody but `uid` and root can change what `path` names: every folder on the way to it, and every link.
 fn may_run(path: &Path, uid: u32) -> Result<(), String> {
     let shown = path.display();
-    let real = std::fs::canonicalize(path).map_err(|error| format!("{shown}: {error}"))?;
-    for part in path.ancestors().chain(real.ancestors()) {
-        let meta = std::fs::symlink_metadata(part)
-            .map_err(|error| format!("{}: {error}", part.display()))?;
-        // A link's own mode means nothing (symlink(7)), and in a sticky folder nobody replaces another's entry.
-        let sticky = meta.is_dir() && meta.mode() & 0o1000 != 0;
-        let open = if uid == 0 { 0o022 } else { 0o002 };
-        let is_open = !meta.is_symlink() && !sticky && meta.mode() & open != 0;
-        if is_open || ![0, uid].contains(&meta.uid()) {
-            return Err(format!("others can change {}", part.display()));
+    let mut links = 0;
+    let mut at = PathBuf::from("/");
+    let mut rest: VecDeque<OsString> = parts(path);
+    check(&at, uid)?;
+    while let Some(part) = rest.pop_front() {
+        if part == ".." {
+            at.pop();
+            continue;
+        }
+        let next = at.join(part);
+        let meta = check(&next, uid)?;
+        if !meta.is_symlink() {
+            at = next;
+            continue;
+        }
+        links += 1;
+        // As many as the kernel follows (path_resolution(7)).
+        if links > 40 {
+            return Err(format!("{shown} leads through too many links"));
+        }
+        let target = std::fs::read_link(&next).map_err(|error| format!("{shown}: {error}"))?;
+        if target.is_absolute() {
+            at = PathBuf::from("/");
+        }
+        for part in parts(&target).into_iter().rev() {
+            rest.push_front(part);
         }
     }
     Ok(())
+}
+
+/// The names that a path is made of.
+fn parts(path: &Path) -> VecDeque<OsString> {
+    path.components()
+        .filter(|part| !matches!(part, Component::RootDir | Component::CurDir))
+        .map(|part| part.as_os_str().to_owned())
+        .collect()
+}
+
+/// Looks at one place, and refuses what others own or may write.
+fn check(place: &Path, uid: u32) -> Result<std::fs::Metadata, String> {
+    let meta = std::fs::symlink_metadata(place)
+        .map_err(|error| format!("{}: {error}", place.display()))?;
+    // A link's own mode means nothing (symlink(7)), and in a sticky folder nobody replaces another's entry.
+    let is_sticky = meta.is_dir() && meta.mode() & 0o1000 != 0;
+    let open = if uid == 0 { 0o022 } else { 0o002 };
+    let is_open = !meta.is_symlink() && !is_sticky && meta.mode() & open != 0;
+    if is_open || ![0, uid].contains(&meta.uid()) {
+        return Err(format!("others can change {}", place.display()));
+    }
+    Ok(meta)
 }
 
 /// Runs it to its end.
@@ -250,10 +289,12 @@ fn run(
     limit: Duration,
 ) -> Result<(), String> {
     let seconds = limit.as_secs().max(1).to_string();
+    helper::close_inherited();
     let mut command = Command::new("/usr/bin/prlimit");
     command
         .args([format!("--as={MEMORY}"), format!("--fsize={FILE}")])
         .args([format!("--cpu={seconds}"), "--core=0".into()])
+        .args(["/usr/bin/setpriv", "--no-new-privs"])
         // With a process namespace all that it started ends with it; a network namespace is empty.
         .args(["/usr/bin/unshare", "--user", "--map-current-user"])
         .args(["--net", "--ipc", "--pid", "--fork", "--kill-child=KILL"])

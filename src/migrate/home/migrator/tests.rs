@@ -345,6 +345,20 @@ fn code_that_others_can_change_is_not_run() {
         std::os::unix::fs::chown(code.join("stand-in"), Some(12345), None).unwrap();
         assert!(scratch.look(true).reason.contains("others can change"));
     }
+    // A link on the way, in a folder of somebody else's.
+    let linked = Scratch::with(RAISE);
+    let others = tempfile::tempdir().unwrap();
+    let (code, hop) = (linked.dir.path().join("code"), others.path().join("hop"));
+    std::os::unix::fs::symlink(code.join("stand-in"), &hop).unwrap();
+    std::os::unix::fs::symlink(&hop, code.join("linked")).unwrap();
+    let uid = rustix::process::geteuid().as_raw();
+    assert_eq!(may_run(&code.join("linked"), uid), Ok(()));
+    std::fs::set_permissions(others.path(), PermissionsExt::from_mode(0o777)).unwrap();
+    let refused = may_run(&code.join("linked"), uid).unwrap_err();
+    assert!(
+        refused.ends_with(&others.path().display().to_string()),
+        "{refused}"
+    );
     let mut unknown = Scratch::with(RAISE);
     unknown.target.native = Some(Native::default());
     let seen = unknown.look(true);
