@@ -53,6 +53,7 @@ Register-ArgumentCompleter -Native -CommandName 'update' -ScriptBlock {
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help-all', '--help-all', [CompletionResultType]::ParameterName, 'Print help with every option')
             [CompletionResult]::new('--no-migrate', '--no-migrate', [CompletionResultType]::ParameterName, 'Leave every home as it is')
+            [CompletionResult]::new('--native-migrate', '--native-migrate', [CompletionResultType]::ParameterName, 'Let the application''s own migrator bring a copy of a home to versions that are not known here')
             [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'The same as `update plan`')
             [CompletionResult]::new('-V', '-V ', [CompletionResultType]::ParameterName, 'Print version')
             [CompletionResult]::new('--version', '--version', [CompletionResultType]::ParameterName, 'Print version')
@@ -96,6 +97,7 @@ Register-ArgumentCompleter -Native -CommandName 'update' -ScriptBlock {
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help-all', '--help-all', [CompletionResultType]::ParameterName, 'Print help with every option')
             [CompletionResult]::new('--no-migrate', '--no-migrate', [CompletionResultType]::ParameterName, 'Leave every home as it is')
+            [CompletionResult]::new('--native-migrate', '--native-migrate', [CompletionResultType]::ParameterName, 'Let the application''s own migrator bring a copy of a home to versions that are not known here')
             [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'The same as `update plan`')
             break
         }
@@ -128,6 +130,7 @@ Register-ArgumentCompleter -Native -CommandName 'update' -ScriptBlock {
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help-all', '--help-all', [CompletionResultType]::ParameterName, 'Print help with every option')
             [CompletionResult]::new('--no-migrate', '--no-migrate', [CompletionResultType]::ParameterName, 'Leave every home as it is')
+            [CompletionResult]::new('--native-migrate', '--native-migrate', [CompletionResultType]::ParameterName, 'Let the application''s own migrator bring a copy of a home to versions that are not known here')
             [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'The same as `update plan`')
             break
         }
@@ -160,6 +163,7 @@ Register-ArgumentCompleter -Native -CommandName 'update' -ScriptBlock {
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help-all', '--help-all', [CompletionResultType]::ParameterName, 'Print help with every option')
             [CompletionResult]::new('--no-migrate', '--no-migrate', [CompletionResultType]::ParameterName, 'Leave every home as it is')
+            [CompletionResult]::new('--native-migrate', '--native-migrate', [CompletionResultType]::ParameterName, 'Let the application''s own migrator bring a copy of a home to versions that are not known here')
             [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'The same as `update plan`')
             break
         }
@@ -191,6 +195,7 @@ Register-ArgumentCompleter -Native -CommandName 'update' -ScriptBlock {
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help-all', '--help-all', [CompletionResultType]::ParameterName, 'Print help with every option')
             [CompletionResult]::new('--no-migrate', '--no-migrate', [CompletionResultType]::ParameterName, 'Leave every home as it is')
+            [CompletionResult]::new('--native-migrate', '--native-migrate', [CompletionResultType]::ParameterName, 'Let the application''s own migrator bring a copy of a home to versions that are not known here')
             [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'The same as `update plan`')
             [CompletionResult]::new('show', 'show', [CompletionResultType]::ParameterValue, 'Show a receipt')
             [CompletionResult]::new('list', 'list', [CompletionResultType]::ParameterValue, 'List the runs that left one')
@@ -229,6 +234,7 @@ Register-ArgumentCompleter -Native -CommandName 'update' -ScriptBlock {
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help-all', '--help-all', [CompletionResultType]::ParameterName, 'Print help with every option')
             [CompletionResult]::new('--no-migrate', '--no-migrate', [CompletionResultType]::ParameterName, 'Leave every home as it is')
+            [CompletionResult]::new('--native-migrate', '--native-migrate', [CompletionResultType]::ParameterName, 'Let the application''s own migrator bring a copy of a home to versions that are not known here')
             [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'The same as `update plan`')
             break
         }
@@ -260,6 +266,7 @@ Register-ArgumentCompleter -Native -CommandName 'update' -ScriptBlock {
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help-all', '--help-all', [CompletionResultType]::ParameterName, 'Print help with every option')
             [CompletionResult]::new('--no-migrate', '--no-migrate', [CompletionResultType]::ParameterName, 'Leave every home as it is')
+            [CompletionResult]::new('--native-migrate', '--native-migrate', [CompletionResultType]::ParameterName, 'Let the application''s own migrator bring a copy of a home to versions that are not known here')
             [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'The same as `update plan`')
             break
         }
@@ -291,6 +298,7 @@ Register-ArgumentCompleter -Native -CommandName 'update' -ScriptBlock {
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help-all', '--help-all', [CompletionResultType]::ParameterName, 'Print help with every option')
             [CompletionResult]::new('--no-migrate', '--no-migrate', [CompletionResultType]::ParameterName, 'Leave every home as it is')
+            [CompletionResult]::new('--native-migrate', '--native-migrate', [CompletionResultType]::ParameterName, 'Let the application''s own migrator bring a copy of a home to versions that are not known here')
             [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'The same as `update plan`')
             break
         }
@@ -322,6 +330,7 @@ Register-ArgumentCompleter -Native -CommandName 'update' -ScriptBlock {
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help-all', '--help-all', [CompletionResultType]::ParameterName, 'Print help with every option')
             [CompletionResult]::new('--no-migrate', '--no-migrate', [CompletionResultType]::ParameterName, 'Leave every home as it is')
+            [CompletionResult]::new('--native-migrate', '--native-migrate', [CompletionResultType]::ParameterName, 'Let the application''s own migrator bring a copy of a home to versions that are not known here')
             [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'The same as `update plan`')
             break
         }
@@ -356,6 +365,7 @@ Register-ArgumentCompleter -Native -CommandName 'update' -ScriptBlock {
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help-all', '--help-all', [CompletionResultType]::ParameterName, 'Print help with every option')
             [CompletionResult]::new('--no-migrate', '--no-migrate', [CompletionResultType]::ParameterName, 'Leave every home as it is')
+            [CompletionResult]::new('--native-migrate', '--native-migrate', [CompletionResultType]::ParameterName, 'Let the application''s own migrator bring a copy of a home to versions that are not known here')
             [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'The same as `update plan`')
             break
         }
@@ -388,6 +398,7 @@ Register-ArgumentCompleter -Native -CommandName 'update' -ScriptBlock {
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help-all', '--help-all', [CompletionResultType]::ParameterName, 'Print help with every option')
             [CompletionResult]::new('--no-migrate', '--no-migrate', [CompletionResultType]::ParameterName, 'Leave every home as it is')
+            [CompletionResult]::new('--native-migrate', '--native-migrate', [CompletionResultType]::ParameterName, 'Let the application''s own migrator bring a copy of a home to versions that are not known here')
             [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'The same as `update plan`')
             break
         }
@@ -419,6 +430,7 @@ Register-ArgumentCompleter -Native -CommandName 'update' -ScriptBlock {
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help-all', '--help-all', [CompletionResultType]::ParameterName, 'Print help with every option')
             [CompletionResult]::new('--no-migrate', '--no-migrate', [CompletionResultType]::ParameterName, 'Leave every home as it is')
+            [CompletionResult]::new('--native-migrate', '--native-migrate', [CompletionResultType]::ParameterName, 'Let the application''s own migrator bring a copy of a home to versions that are not known here')
             [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'The same as `update plan`')
             [CompletionResult]::new('verify', 'verify', [CompletionResultType]::ParameterValue, 'Walk the chain from its beginning to its end')
             [CompletionResult]::new('export', 'export', [CompletionResultType]::ParameterValue, 'Write the chain to standard output, one event a line')
@@ -453,6 +465,7 @@ Register-ArgumentCompleter -Native -CommandName 'update' -ScriptBlock {
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help-all', '--help-all', [CompletionResultType]::ParameterName, 'Print help with every option')
             [CompletionResult]::new('--no-migrate', '--no-migrate', [CompletionResultType]::ParameterName, 'Leave every home as it is')
+            [CompletionResult]::new('--native-migrate', '--native-migrate', [CompletionResultType]::ParameterName, 'Let the application''s own migrator bring a copy of a home to versions that are not known here')
             [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'The same as `update plan`')
             break
         }
@@ -484,6 +497,7 @@ Register-ArgumentCompleter -Native -CommandName 'update' -ScriptBlock {
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help-all', '--help-all', [CompletionResultType]::ParameterName, 'Print help with every option')
             [CompletionResult]::new('--no-migrate', '--no-migrate', [CompletionResultType]::ParameterName, 'Leave every home as it is')
+            [CompletionResult]::new('--native-migrate', '--native-migrate', [CompletionResultType]::ParameterName, 'Let the application''s own migrator bring a copy of a home to versions that are not known here')
             [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'The same as `update plan`')
             break
         }
@@ -515,6 +529,7 @@ Register-ArgumentCompleter -Native -CommandName 'update' -ScriptBlock {
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help-all', '--help-all', [CompletionResultType]::ParameterName, 'Print help with every option')
             [CompletionResult]::new('--no-migrate', '--no-migrate', [CompletionResultType]::ParameterName, 'Leave every home as it is')
+            [CompletionResult]::new('--native-migrate', '--native-migrate', [CompletionResultType]::ParameterName, 'Let the application''s own migrator bring a copy of a home to versions that are not known here')
             [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'The same as `update plan`')
             [CompletionResult]::new('create', 'create', [CompletionResultType]::ParameterValue, 'Make a tenant''s cell')
             [CompletionResult]::new('status', 'status', [CompletionResultType]::ParameterValue, 'Show a tenant''s cell')
@@ -552,6 +567,7 @@ Register-ArgumentCompleter -Native -CommandName 'update' -ScriptBlock {
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help-all', '--help-all', [CompletionResultType]::ParameterName, 'Print help with every option')
             [CompletionResult]::new('--no-migrate', '--no-migrate', [CompletionResultType]::ParameterName, 'Leave every home as it is')
+            [CompletionResult]::new('--native-migrate', '--native-migrate', [CompletionResultType]::ParameterName, 'Let the application''s own migrator bring a copy of a home to versions that are not known here')
             [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'The same as `update plan`')
             break
         }
@@ -583,6 +599,7 @@ Register-ArgumentCompleter -Native -CommandName 'update' -ScriptBlock {
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help-all', '--help-all', [CompletionResultType]::ParameterName, 'Print help with every option')
             [CompletionResult]::new('--no-migrate', '--no-migrate', [CompletionResultType]::ParameterName, 'Leave every home as it is')
+            [CompletionResult]::new('--native-migrate', '--native-migrate', [CompletionResultType]::ParameterName, 'Let the application''s own migrator bring a copy of a home to versions that are not known here')
             [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'The same as `update plan`')
             break
         }
@@ -614,6 +631,7 @@ Register-ArgumentCompleter -Native -CommandName 'update' -ScriptBlock {
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help-all', '--help-all', [CompletionResultType]::ParameterName, 'Print help with every option')
             [CompletionResult]::new('--no-migrate', '--no-migrate', [CompletionResultType]::ParameterName, 'Leave every home as it is')
+            [CompletionResult]::new('--native-migrate', '--native-migrate', [CompletionResultType]::ParameterName, 'Let the application''s own migrator bring a copy of a home to versions that are not known here')
             [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'The same as `update plan`')
             break
         }
@@ -645,6 +663,7 @@ Register-ArgumentCompleter -Native -CommandName 'update' -ScriptBlock {
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help-all', '--help-all', [CompletionResultType]::ParameterName, 'Print help with every option')
             [CompletionResult]::new('--no-migrate', '--no-migrate', [CompletionResultType]::ParameterName, 'Leave every home as it is')
+            [CompletionResult]::new('--native-migrate', '--native-migrate', [CompletionResultType]::ParameterName, 'Let the application''s own migrator bring a copy of a home to versions that are not known here')
             [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'The same as `update plan`')
             break
         }
@@ -678,6 +697,7 @@ Register-ArgumentCompleter -Native -CommandName 'update' -ScriptBlock {
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help-all', '--help-all', [CompletionResultType]::ParameterName, 'Print help with every option')
             [CompletionResult]::new('--no-migrate', '--no-migrate', [CompletionResultType]::ParameterName, 'Leave every home as it is')
+            [CompletionResult]::new('--native-migrate', '--native-migrate', [CompletionResultType]::ParameterName, 'Let the application''s own migrator bring a copy of a home to versions that are not known here')
             [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'The same as `update plan`')
             break
         }
@@ -709,6 +729,7 @@ Register-ArgumentCompleter -Native -CommandName 'update' -ScriptBlock {
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help-all', '--help-all', [CompletionResultType]::ParameterName, 'Print help with every option')
             [CompletionResult]::new('--no-migrate', '--no-migrate', [CompletionResultType]::ParameterName, 'Leave every home as it is')
+            [CompletionResult]::new('--native-migrate', '--native-migrate', [CompletionResultType]::ParameterName, 'Let the application''s own migrator bring a copy of a home to versions that are not known here')
             [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'The same as `update plan`')
             [CompletionResult]::new('list', 'list', [CompletionResultType]::ParameterValue, 'List them')
             [CompletionResult]::new('show', 'show', [CompletionResultType]::ParameterValue, 'Show one')
@@ -744,6 +765,7 @@ Register-ArgumentCompleter -Native -CommandName 'update' -ScriptBlock {
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help-all', '--help-all', [CompletionResultType]::ParameterName, 'Print help with every option')
             [CompletionResult]::new('--no-migrate', '--no-migrate', [CompletionResultType]::ParameterName, 'Leave every home as it is')
+            [CompletionResult]::new('--native-migrate', '--native-migrate', [CompletionResultType]::ParameterName, 'Let the application''s own migrator bring a copy of a home to versions that are not known here')
             [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'The same as `update plan`')
             break
         }
@@ -776,6 +798,7 @@ Register-ArgumentCompleter -Native -CommandName 'update' -ScriptBlock {
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help-all', '--help-all', [CompletionResultType]::ParameterName, 'Print help with every option')
             [CompletionResult]::new('--no-migrate', '--no-migrate', [CompletionResultType]::ParameterName, 'Leave every home as it is')
+            [CompletionResult]::new('--native-migrate', '--native-migrate', [CompletionResultType]::ParameterName, 'Let the application''s own migrator bring a copy of a home to versions that are not known here')
             [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'The same as `update plan`')
             break
         }
@@ -807,6 +830,7 @@ Register-ArgumentCompleter -Native -CommandName 'update' -ScriptBlock {
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help-all', '--help-all', [CompletionResultType]::ParameterName, 'Print help with every option')
             [CompletionResult]::new('--no-migrate', '--no-migrate', [CompletionResultType]::ParameterName, 'Leave every home as it is')
+            [CompletionResult]::new('--native-migrate', '--native-migrate', [CompletionResultType]::ParameterName, 'Let the application''s own migrator bring a copy of a home to versions that are not known here')
             [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'The same as `update plan`')
             break
         }
@@ -838,6 +862,7 @@ Register-ArgumentCompleter -Native -CommandName 'update' -ScriptBlock {
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help-all', '--help-all', [CompletionResultType]::ParameterName, 'Print help with every option')
             [CompletionResult]::new('--no-migrate', '--no-migrate', [CompletionResultType]::ParameterName, 'Leave every home as it is')
+            [CompletionResult]::new('--native-migrate', '--native-migrate', [CompletionResultType]::ParameterName, 'Let the application''s own migrator bring a copy of a home to versions that are not known here')
             [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'The same as `update plan`')
             break
         }
@@ -869,6 +894,7 @@ Register-ArgumentCompleter -Native -CommandName 'update' -ScriptBlock {
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help-all', '--help-all', [CompletionResultType]::ParameterName, 'Print help with every option')
             [CompletionResult]::new('--no-migrate', '--no-migrate', [CompletionResultType]::ParameterName, 'Leave every home as it is')
+            [CompletionResult]::new('--native-migrate', '--native-migrate', [CompletionResultType]::ParameterName, 'Let the application''s own migrator bring a copy of a home to versions that are not known here')
             [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'The same as `update plan`')
             break
         }

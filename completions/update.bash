@@ -98,7 +98,7 @@ _update() {
 
     case "${cmd}" in
         update)
-            opts="-q -v -h -V --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run --version apply plan status receipt rollback audit cell mechanisms migrations rehearse"
+            opts="-q -v -h -V --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --native-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run --version apply plan status receipt rollback audit cell mechanisms migrations rehearse"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -184,7 +184,7 @@ _update() {
             return 0
             ;;
         update__subcmd__apply)
-            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
+            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --native-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -270,7 +270,7 @@ _update() {
             return 0
             ;;
         update__subcmd__audit)
-            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run verify export"
+            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --native-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run verify export"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -356,7 +356,7 @@ _update() {
             return 0
             ;;
         update__subcmd__audit__subcmd__export)
-            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
+            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --native-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -442,7 +442,7 @@ _update() {
             return 0
             ;;
         update__subcmd__audit__subcmd__verify)
-            opts="-q -v -h --file --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
+            opts="-q -v -h --file --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --native-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -532,7 +532,7 @@ _update() {
             return 0
             ;;
         update__subcmd__cell)
-            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run create status transition list"
+            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --native-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run create status transition list"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -618,7 +618,7 @@ _update() {
             return 0
             ;;
         update__subcmd__cell__subcmd__create)
-            opts="-q -v -h --release --config-digest --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
+            opts="-q -v -h --release --config-digest --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --native-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -712,7 +712,7 @@ _update() {
             return 0
             ;;
         update__subcmd__cell__subcmd__list)
-            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
+            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --native-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -798,7 +798,7 @@ _update() {
             return 0
             ;;
         update__subcmd__cell__subcmd__status)
-            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
+            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --native-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -884,7 +884,7 @@ _update() {
             return 0
             ;;
         update__subcmd__cell__subcmd__transition)
-            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
+            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --native-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -970,7 +970,7 @@ _update() {
             return 0
             ;;
         update__subcmd__mechanisms)
-            opts="$("$1" complete unit 2>/dev/null) -q -v -h --explain --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
+            opts="$("$1" complete unit 2>/dev/null) -q -v -h --explain --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --native-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1056,7 +1056,7 @@ _update() {
             return 0
             ;;
         update__subcmd__migrations)
-            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run list show diff lint"
+            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --native-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run list show diff lint"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1142,7 +1142,7 @@ _update() {
             return 0
             ;;
         update__subcmd__migrations__subcmd__diff)
-            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
+            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --native-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1228,7 +1228,7 @@ _update() {
             return 0
             ;;
         update__subcmd__migrations__subcmd__lint)
-            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
+            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --native-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1314,7 +1314,7 @@ _update() {
             return 0
             ;;
         update__subcmd__migrations__subcmd__list)
-            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
+            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --native-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1400,7 +1400,7 @@ _update() {
             return 0
             ;;
         update__subcmd__migrations__subcmd__show)
-            opts="$("$1" complete migration 2>/dev/null) -q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
+            opts="$("$1" complete migration 2>/dev/null) -q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --native-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1486,7 +1486,7 @@ _update() {
             return 0
             ;;
         update__subcmd__plan)
-            opts="-q -v -h --check --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
+            opts="-q -v -h --check --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --native-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1572,7 +1572,7 @@ _update() {
             return 0
             ;;
         update__subcmd__receipt)
-            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run show list verify schema merge"
+            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --native-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run show list verify schema merge"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1658,7 +1658,7 @@ _update() {
             return 0
             ;;
         update__subcmd__receipt__subcmd__list)
-            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
+            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --native-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1744,7 +1744,7 @@ _update() {
             return 0
             ;;
         update__subcmd__receipt__subcmd__merge)
-            opts="-q -v -h --inventory --max-age --html --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
+            opts="-q -v -h --inventory --max-age --html --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --native-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1842,7 +1842,7 @@ _update() {
             return 0
             ;;
         update__subcmd__receipt__subcmd__schema)
-            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
+            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --native-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1928,7 +1928,7 @@ _update() {
             return 0
             ;;
         update__subcmd__receipt__subcmd__show)
-            opts="$("$1" complete run 2>/dev/null) -q -v -h --html --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
+            opts="$("$1" complete run 2>/dev/null) -q -v -h --html --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --native-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2018,7 +2018,7 @@ _update() {
             return 0
             ;;
         update__subcmd__receipt__subcmd__verify)
-            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
+            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --native-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2104,7 +2104,7 @@ _update() {
             return 0
             ;;
         update__subcmd__rehearse)
-            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
+            opts="-q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --native-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2190,7 +2190,7 @@ _update() {
             return 0
             ;;
         update__subcmd__rollback)
-            opts="$("$1" complete run 2>/dev/null) -q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
+            opts="$("$1" complete run 2>/dev/null) -q -v -h --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --native-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2276,7 +2276,7 @@ _update() {
             return 0
             ;;
         update__subcmd__status)
-            opts="-q -v -h --watch --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
+            opts="-q -v -h --watch --app --home --user --profile --state-dir --config --format --json --quiet --verbose --color --help --help-all --to --restart --no-migrate --native-migrate --jobs --max-failures --deadline --lock-timeout --request-id --keep --trigger --metrics-file --dry-run"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

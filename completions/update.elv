@@ -48,6 +48,7 @@ set edit:completion:arg-completer[update] = {|@words|
             cand --help 'Print help'
             cand --help-all 'Print help with every option'
             cand --no-migrate 'Leave every home as it is'
+            cand --native-migrate 'Let the application''s own migrator bring a copy of a home to versions that are not known here'
             cand --dry-run 'The same as `update plan`'
             cand -V 'Print version'
             cand --version 'Print version'
@@ -90,6 +91,7 @@ set edit:completion:arg-completer[update] = {|@words|
             cand --help 'Print help'
             cand --help-all 'Print help with every option'
             cand --no-migrate 'Leave every home as it is'
+            cand --native-migrate 'Let the application''s own migrator bring a copy of a home to versions that are not known here'
             cand --dry-run 'The same as `update plan`'
         }
         &'update;plan'= {
@@ -121,6 +123,7 @@ set edit:completion:arg-completer[update] = {|@words|
             cand --help 'Print help'
             cand --help-all 'Print help with every option'
             cand --no-migrate 'Leave every home as it is'
+            cand --native-migrate 'Let the application''s own migrator bring a copy of a home to versions that are not known here'
             cand --dry-run 'The same as `update plan`'
         }
         &'update;status'= {
@@ -152,6 +155,7 @@ set edit:completion:arg-completer[update] = {|@words|
             cand --help 'Print help'
             cand --help-all 'Print help with every option'
             cand --no-migrate 'Leave every home as it is'
+            cand --native-migrate 'Let the application''s own migrator bring a copy of a home to versions that are not known here'
             cand --dry-run 'The same as `update plan`'
         }
         &'update;receipt'= {
@@ -182,6 +186,7 @@ set edit:completion:arg-completer[update] = {|@words|
             cand --help 'Print help'
             cand --help-all 'Print help with every option'
             cand --no-migrate 'Leave every home as it is'
+            cand --native-migrate 'Let the application''s own migrator bring a copy of a home to versions that are not known here'
             cand --dry-run 'The same as `update plan`'
             cand show 'Show a receipt'
             cand list 'List the runs that left one'
@@ -219,6 +224,7 @@ set edit:completion:arg-completer[update] = {|@words|
             cand --help 'Print help'
             cand --help-all 'Print help with every option'
             cand --no-migrate 'Leave every home as it is'
+            cand --native-migrate 'Let the application''s own migrator bring a copy of a home to versions that are not known here'
             cand --dry-run 'The same as `update plan`'
         }
         &'update;receipt;list'= {
@@ -249,6 +255,7 @@ set edit:completion:arg-completer[update] = {|@words|
             cand --help 'Print help'
             cand --help-all 'Print help with every option'
             cand --no-migrate 'Leave every home as it is'
+            cand --native-migrate 'Let the application''s own migrator bring a copy of a home to versions that are not known here'
             cand --dry-run 'The same as `update plan`'
         }
         &'update;receipt;verify'= {
@@ -279,6 +286,7 @@ set edit:completion:arg-completer[update] = {|@words|
             cand --help 'Print help'
             cand --help-all 'Print help with every option'
             cand --no-migrate 'Leave every home as it is'
+            cand --native-migrate 'Let the application''s own migrator bring a copy of a home to versions that are not known here'
             cand --dry-run 'The same as `update plan`'
         }
         &'update;receipt;schema'= {
@@ -309,6 +317,7 @@ set edit:completion:arg-completer[update] = {|@words|
             cand --help 'Print help'
             cand --help-all 'Print help with every option'
             cand --no-migrate 'Leave every home as it is'
+            cand --native-migrate 'Let the application''s own migrator bring a copy of a home to versions that are not known here'
             cand --dry-run 'The same as `update plan`'
         }
         &'update;receipt;merge'= {
@@ -342,6 +351,7 @@ set edit:completion:arg-completer[update] = {|@words|
             cand --help 'Print help'
             cand --help-all 'Print help with every option'
             cand --no-migrate 'Leave every home as it is'
+            cand --native-migrate 'Let the application''s own migrator bring a copy of a home to versions that are not known here'
             cand --dry-run 'The same as `update plan`'
         }
         &'update;rollback'= {
@@ -373,6 +383,7 @@ set edit:completion:arg-completer[update] = {|@words|
             cand --help 'Print help'
             cand --help-all 'Print help with every option'
             cand --no-migrate 'Leave every home as it is'
+            cand --native-migrate 'Let the application''s own migrator bring a copy of a home to versions that are not known here'
             cand --dry-run 'The same as `update plan`'
         }
         &'update;audit'= {
@@ -403,6 +414,7 @@ set edit:completion:arg-completer[update] = {|@words|
             cand --help 'Print help'
             cand --help-all 'Print help with every option'
             cand --no-migrate 'Leave every home as it is'
+            cand --native-migrate 'Let the application''s own migrator bring a copy of a home to versions that are not known here'
             cand --dry-run 'The same as `update plan`'
             cand verify 'Walk the chain from its beginning to its end'
             cand export 'Write the chain to standard output, one event a line'
@@ -436,6 +448,7 @@ set edit:completion:arg-completer[update] = {|@words|
             cand --help 'Print help'
             cand --help-all 'Print help with every option'
             cand --no-migrate 'Leave every home as it is'
+            cand --native-migrate 'Let the application''s own migrator bring a copy of a home to versions that are not known here'
             cand --dry-run 'The same as `update plan`'
         }
         &'update;audit;export'= {
@@ -466,6 +479,7 @@ set edit:completion:arg-completer[update] = {|@words|
             cand --help 'Print help'
             cand --help-all 'Print help with every option'
             cand --no-migrate 'Leave every home as it is'
+            cand --native-migrate 'Let the application''s own migrator bring a copy of a home to versions that are not known here'
             cand --dry-run 'The same as `update plan`'
         }
         &'update;cell'= {
@@ -496,6 +510,7 @@ set edit:completion:arg-completer[update] = {|@words|
             cand --help 'Print help'
             cand --help-all 'Print help with every option'
             cand --no-migrate 'Leave every home as it is'
+            cand --native-migrate 'Let the application''s own migrator bring a copy of a home to versions that are not known here'
             cand --dry-run 'The same as `update plan`'
             cand create 'Make a tenant''s cell'
             cand status 'Show a tenant''s cell'
@@ -532,6 +547,7 @@ set edit:completion:arg-completer[update] = {|@words|
             cand --help 'Print help'
             cand --help-all 'Print help with every option'
             cand --no-migrate 'Leave every home as it is'
+            cand --native-migrate 'Let the application''s own migrator bring a copy of a home to versions that are not known here'
             cand --dry-run 'The same as `update plan`'
         }
         &'update;cell;status'= {
@@ -562,6 +578,7 @@ set edit:completion:arg-completer[update] = {|@words|
             cand --help 'Print help'
             cand --help-all 'Print help with every option'
             cand --no-migrate 'Leave every home as it is'
+            cand --native-migrate 'Let the application''s own migrator bring a copy of a home to versions that are not known here'
             cand --dry-run 'The same as `update plan`'
         }
         &'update;cell;transition'= {
@@ -592,6 +609,7 @@ set edit:completion:arg-completer[update] = {|@words|
             cand --help 'Print help'
             cand --help-all 'Print help with every option'
             cand --no-migrate 'Leave every home as it is'
+            cand --native-migrate 'Let the application''s own migrator bring a copy of a home to versions that are not known here'
             cand --dry-run 'The same as `update plan`'
         }
         &'update;cell;list'= {
@@ -622,6 +640,7 @@ set edit:completion:arg-completer[update] = {|@words|
             cand --help 'Print help'
             cand --help-all 'Print help with every option'
             cand --no-migrate 'Leave every home as it is'
+            cand --native-migrate 'Let the application''s own migrator bring a copy of a home to versions that are not known here'
             cand --dry-run 'The same as `update plan`'
         }
         &'update;mechanisms'= {
@@ -654,6 +673,7 @@ set edit:completion:arg-completer[update] = {|@words|
             cand --help 'Print help'
             cand --help-all 'Print help with every option'
             cand --no-migrate 'Leave every home as it is'
+            cand --native-migrate 'Let the application''s own migrator bring a copy of a home to versions that are not known here'
             cand --dry-run 'The same as `update plan`'
         }
         &'update;migrations'= {
@@ -684,6 +704,7 @@ set edit:completion:arg-completer[update] = {|@words|
             cand --help 'Print help'
             cand --help-all 'Print help with every option'
             cand --no-migrate 'Leave every home as it is'
+            cand --native-migrate 'Let the application''s own migrator bring a copy of a home to versions that are not known here'
             cand --dry-run 'The same as `update plan`'
             cand list 'List them'
             cand show 'Show one'
@@ -718,6 +739,7 @@ set edit:completion:arg-completer[update] = {|@words|
             cand --help 'Print help'
             cand --help-all 'Print help with every option'
             cand --no-migrate 'Leave every home as it is'
+            cand --native-migrate 'Let the application''s own migrator bring a copy of a home to versions that are not known here'
             cand --dry-run 'The same as `update plan`'
         }
         &'update;migrations;show'= {
@@ -749,6 +771,7 @@ set edit:completion:arg-completer[update] = {|@words|
             cand --help 'Print help'
             cand --help-all 'Print help with every option'
             cand --no-migrate 'Leave every home as it is'
+            cand --native-migrate 'Let the application''s own migrator bring a copy of a home to versions that are not known here'
             cand --dry-run 'The same as `update plan`'
         }
         &'update;migrations;diff'= {
@@ -779,6 +802,7 @@ set edit:completion:arg-completer[update] = {|@words|
             cand --help 'Print help'
             cand --help-all 'Print help with every option'
             cand --no-migrate 'Leave every home as it is'
+            cand --native-migrate 'Let the application''s own migrator bring a copy of a home to versions that are not known here'
             cand --dry-run 'The same as `update plan`'
         }
         &'update;migrations;lint'= {
@@ -809,6 +833,7 @@ set edit:completion:arg-completer[update] = {|@words|
             cand --help 'Print help'
             cand --help-all 'Print help with every option'
             cand --no-migrate 'Leave every home as it is'
+            cand --native-migrate 'Let the application''s own migrator bring a copy of a home to versions that are not known here'
             cand --dry-run 'The same as `update plan`'
         }
         &'update;rehearse'= {
@@ -839,6 +864,7 @@ set edit:completion:arg-completer[update] = {|@words|
             cand --help 'Print help'
             cand --help-all 'Print help with every option'
             cand --no-migrate 'Leave every home as it is'
+            cand --native-migrate 'Let the application''s own migrator bring a copy of a home to versions that are not known here'
             cand --dry-run 'The same as `update plan`'
         }
     ]

@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_update_global_optspecs
-    string join \n app= home= user= profile= state-dir= config= format= json q/quiet v/verbose color= h/help help-all to= restart= no-migrate jobs= max-failures= deadline= lock-timeout= request-id= keep= trigger= metrics-file= dry-run V/version
+    string join \n app= home= user= profile= state-dir= config= format= json q/quiet v/verbose color= h/help help-all to= restart= no-migrate native-migrate jobs= max-failures= deadline= lock-timeout= request-id= keep= trigger= metrics-file= dry-run V/version
 end
 
 function __fish_update_needs_command
@@ -56,6 +56,7 @@ complete -c update -n "__fish_update_needs_command" -s v -l verbose -d 'Say more
 complete -c update -n "__fish_update_needs_command" -s h -l help -d 'Print help'
 complete -c update -n "__fish_update_needs_command" -l help-all -d 'Print help with every option'
 complete -c update -n "__fish_update_needs_command" -l no-migrate -d 'Leave every home as it is'
+complete -c update -n "__fish_update_needs_command" -l native-migrate -d 'Let the application\'s own migrator bring a copy of a home to versions that are not known here'
 complete -c update -n "__fish_update_needs_command" -l dry-run -d 'The same as `update plan`'
 complete -c update -n "__fish_update_needs_command" -s V -l version -d 'Print version'
 complete -c update -n "__fish_update_needs_command" -f -a "apply" -d 'Do it: migrate, restart, verify, write the receipt (what `update` alone does)'
@@ -100,6 +101,7 @@ complete -c update -n "__fish_update_using_subcommand apply" -s v -l verbose -d 
 complete -c update -n "__fish_update_using_subcommand apply" -s h -l help -d 'Print help'
 complete -c update -n "__fish_update_using_subcommand apply" -l help-all -d 'Print help with every option'
 complete -c update -n "__fish_update_using_subcommand apply" -l no-migrate -d 'Leave every home as it is'
+complete -c update -n "__fish_update_using_subcommand apply" -l native-migrate -d 'Let the application\'s own migrator bring a copy of a home to versions that are not known here'
 complete -c update -n "__fish_update_using_subcommand apply" -l dry-run -d 'The same as `update plan`'
 complete -c update -n "__fish_update_using_subcommand plan" -l app -d 'Application' -r
 complete -c update -n "__fish_update_using_subcommand plan" -l home -d 'Only this home (may be repeated)' -r -F
@@ -134,6 +136,7 @@ complete -c update -n "__fish_update_using_subcommand plan" -s v -l verbose -d '
 complete -c update -n "__fish_update_using_subcommand plan" -s h -l help -d 'Print help'
 complete -c update -n "__fish_update_using_subcommand plan" -l help-all -d 'Print help with every option'
 complete -c update -n "__fish_update_using_subcommand plan" -l no-migrate -d 'Leave every home as it is'
+complete -c update -n "__fish_update_using_subcommand plan" -l native-migrate -d 'Let the application\'s own migrator bring a copy of a home to versions that are not known here'
 complete -c update -n "__fish_update_using_subcommand plan" -l dry-run -d 'The same as `update plan`'
 complete -c update -n "__fish_update_using_subcommand status" -l app -d 'Application' -r
 complete -c update -n "__fish_update_using_subcommand status" -l home -d 'Only this home (may be repeated)' -r -F
@@ -168,6 +171,7 @@ complete -c update -n "__fish_update_using_subcommand status" -s v -l verbose -d
 complete -c update -n "__fish_update_using_subcommand status" -s h -l help -d 'Print help'
 complete -c update -n "__fish_update_using_subcommand status" -l help-all -d 'Print help with every option'
 complete -c update -n "__fish_update_using_subcommand status" -l no-migrate -d 'Leave every home as it is'
+complete -c update -n "__fish_update_using_subcommand status" -l native-migrate -d 'Let the application\'s own migrator bring a copy of a home to versions that are not known here'
 complete -c update -n "__fish_update_using_subcommand status" -l dry-run -d 'The same as `update plan`'
 complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -l app -d 'Application' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -l home -d 'Only this home (may be repeated)' -r -F
@@ -201,6 +205,7 @@ complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_se
 complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -s h -l help -d 'Print help'
 complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -l help-all -d 'Print help with every option'
 complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -l no-migrate -d 'Leave every home as it is'
+complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -l native-migrate -d 'Let the application\'s own migrator bring a copy of a home to versions that are not known here'
 complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -l dry-run -d 'The same as `update plan`'
 complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -f -a "show" -d 'Show a receipt'
 complete -c update -n "__fish_update_using_subcommand receipt; and not __fish_seen_subcommand_from show list verify schema merge" -f -a "list" -d 'List the runs that left one'
@@ -240,6 +245,7 @@ complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_s
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help'
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from show" -l help-all -d 'Print help with every option'
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from show" -l no-migrate -d 'Leave every home as it is'
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from show" -l native-migrate -d 'Let the application\'s own migrator bring a copy of a home to versions that are not known here'
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from show" -l dry-run -d 'The same as `update plan`'
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from list" -l app -d 'Application' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from list" -l home -d 'Only this home (may be repeated)' -r -F
@@ -273,6 +279,7 @@ complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_s
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help'
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from list" -l help-all -d 'Print help with every option'
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from list" -l no-migrate -d 'Leave every home as it is'
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from list" -l native-migrate -d 'Let the application\'s own migrator bring a copy of a home to versions that are not known here'
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from list" -l dry-run -d 'The same as `update plan`'
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from verify" -l app -d 'Application' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from verify" -l home -d 'Only this home (may be repeated)' -r -F
@@ -306,6 +313,7 @@ complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_s
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from verify" -s h -l help -d 'Print help'
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from verify" -l help-all -d 'Print help with every option'
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from verify" -l no-migrate -d 'Leave every home as it is'
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from verify" -l native-migrate -d 'Let the application\'s own migrator bring a copy of a home to versions that are not known here'
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from verify" -l dry-run -d 'The same as `update plan`'
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from schema" -l app -d 'Application' -r
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from schema" -l home -d 'Only this home (may be repeated)' -r -F
@@ -339,6 +347,7 @@ complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_s
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from schema" -s h -l help -d 'Print help'
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from schema" -l help-all -d 'Print help with every option'
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from schema" -l no-migrate -d 'Leave every home as it is'
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from schema" -l native-migrate -d 'Let the application\'s own migrator bring a copy of a home to versions that are not known here'
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from schema" -l dry-run -d 'The same as `update plan`'
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l inventory -d 'The machines that must be there: one name a line, or an inventory of Ansible (INI or JSON)' -r -F
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l max-age -d 'A receipt of a run that began longer ago proves nothing' -r
@@ -375,6 +384,7 @@ complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_s
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -s h -l help -d 'Print help'
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l help-all -d 'Print help with every option'
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l no-migrate -d 'Leave every home as it is'
+complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l native-migrate -d 'Let the application\'s own migrator bring a copy of a home to versions that are not known here'
 complete -c update -n "__fish_update_using_subcommand receipt; and __fish_seen_subcommand_from merge" -l dry-run -d 'The same as `update plan`'
 complete -c update -n "__fish_update_using_subcommand rollback" -l app -d 'Application' -r
 complete -c update -n "__fish_update_using_subcommand rollback" -l home -d 'Only this home (may be repeated)' -r -F
@@ -408,6 +418,7 @@ complete -c update -n "__fish_update_using_subcommand rollback" -s v -l verbose 
 complete -c update -n "__fish_update_using_subcommand rollback" -s h -l help -d 'Print help'
 complete -c update -n "__fish_update_using_subcommand rollback" -l help-all -d 'Print help with every option'
 complete -c update -n "__fish_update_using_subcommand rollback" -l no-migrate -d 'Leave every home as it is'
+complete -c update -n "__fish_update_using_subcommand rollback" -l native-migrate -d 'Let the application\'s own migrator bring a copy of a home to versions that are not known here'
 complete -c update -n "__fish_update_using_subcommand rollback" -l dry-run -d 'The same as `update plan`'
 complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -l app -d 'Application' -r
 complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -l home -d 'Only this home (may be repeated)' -r -F
@@ -441,6 +452,7 @@ complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen
 complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -s h -l help -d 'Print help'
 complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -l help-all -d 'Print help with every option'
 complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -l no-migrate -d 'Leave every home as it is'
+complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -l native-migrate -d 'Let the application\'s own migrator bring a copy of a home to versions that are not known here'
 complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -l dry-run -d 'The same as `update plan`'
 complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -f -a "verify" -d 'Walk the chain from its beginning to its end'
 complete -c update -n "__fish_update_using_subcommand audit; and not __fish_seen_subcommand_from verify export" -f -a "export" -d 'Write the chain to standard output, one event a line'
@@ -477,6 +489,7 @@ complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_sub
 complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from verify" -s h -l help -d 'Print help'
 complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from verify" -l help-all -d 'Print help with every option'
 complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from verify" -l no-migrate -d 'Leave every home as it is'
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from verify" -l native-migrate -d 'Let the application\'s own migrator bring a copy of a home to versions that are not known here'
 complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from verify" -l dry-run -d 'The same as `update plan`'
 complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from export" -l app -d 'Application' -r
 complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from export" -l home -d 'Only this home (may be repeated)' -r -F
@@ -510,6 +523,7 @@ complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_sub
 complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from export" -s h -l help -d 'Print help'
 complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from export" -l help-all -d 'Print help with every option'
 complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from export" -l no-migrate -d 'Leave every home as it is'
+complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from export" -l native-migrate -d 'Let the application\'s own migrator bring a copy of a home to versions that are not known here'
 complete -c update -n "__fish_update_using_subcommand audit; and __fish_seen_subcommand_from export" -l dry-run -d 'The same as `update plan`'
 complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -l app -d 'Application' -r
 complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -l home -d 'Only this home (may be repeated)' -r -F
@@ -543,6 +557,7 @@ complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_
 complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -s h -l help -d 'Print help'
 complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -l help-all -d 'Print help with every option'
 complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -l no-migrate -d 'Leave every home as it is'
+complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -l native-migrate -d 'Let the application\'s own migrator bring a copy of a home to versions that are not known here'
 complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -l dry-run -d 'The same as `update plan`'
 complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -f -a "create" -d 'Make a tenant\'s cell'
 complete -c update -n "__fish_update_using_subcommand cell; and not __fish_seen_subcommand_from create status transition list" -f -a "status" -d 'Show a tenant\'s cell'
@@ -582,6 +597,7 @@ complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subc
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from create" -s h -l help -d 'Print help'
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from create" -l help-all -d 'Print help with every option'
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from create" -l no-migrate -d 'Leave every home as it is'
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from create" -l native-migrate -d 'Let the application\'s own migrator bring a copy of a home to versions that are not known here'
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from create" -l dry-run -d 'The same as `update plan`'
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from status" -l app -d 'Application' -r
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from status" -l home -d 'Only this home (may be repeated)' -r -F
@@ -615,6 +631,7 @@ complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subc
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from status" -s h -l help -d 'Print help'
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from status" -l help-all -d 'Print help with every option'
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from status" -l no-migrate -d 'Leave every home as it is'
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from status" -l native-migrate -d 'Let the application\'s own migrator bring a copy of a home to versions that are not known here'
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from status" -l dry-run -d 'The same as `update plan`'
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from transition" -l app -d 'Application' -r
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from transition" -l home -d 'Only this home (may be repeated)' -r -F
@@ -648,6 +665,7 @@ complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subc
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from transition" -s h -l help -d 'Print help'
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from transition" -l help-all -d 'Print help with every option'
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from transition" -l no-migrate -d 'Leave every home as it is'
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from transition" -l native-migrate -d 'Let the application\'s own migrator bring a copy of a home to versions that are not known here'
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from transition" -l dry-run -d 'The same as `update plan`'
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from list" -l app -d 'Application' -r
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from list" -l home -d 'Only this home (may be repeated)' -r -F
@@ -681,6 +699,7 @@ complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subc
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help'
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from list" -l help-all -d 'Print help with every option'
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from list" -l no-migrate -d 'Leave every home as it is'
+complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from list" -l native-migrate -d 'Let the application\'s own migrator bring a copy of a home to versions that are not known here'
 complete -c update -n "__fish_update_using_subcommand cell; and __fish_seen_subcommand_from list" -l dry-run -d 'The same as `update plan`'
 complete -c update -n "__fish_update_using_subcommand mechanisms" -l app -d 'Application' -r
 complete -c update -n "__fish_update_using_subcommand mechanisms" -l home -d 'Only this home (may be repeated)' -r -F
@@ -715,6 +734,7 @@ complete -c update -n "__fish_update_using_subcommand mechanisms" -s v -l verbos
 complete -c update -n "__fish_update_using_subcommand mechanisms" -s h -l help -d 'Print help'
 complete -c update -n "__fish_update_using_subcommand mechanisms" -l help-all -d 'Print help with every option'
 complete -c update -n "__fish_update_using_subcommand mechanisms" -l no-migrate -d 'Leave every home as it is'
+complete -c update -n "__fish_update_using_subcommand mechanisms" -l native-migrate -d 'Let the application\'s own migrator bring a copy of a home to versions that are not known here'
 complete -c update -n "__fish_update_using_subcommand mechanisms" -l dry-run -d 'The same as `update plan`'
 complete -c update -n "__fish_update_using_subcommand migrations; and not __fish_seen_subcommand_from list show diff lint" -l app -d 'Application' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and not __fish_seen_subcommand_from list show diff lint" -l home -d 'Only this home (may be repeated)' -r -F
@@ -748,6 +768,7 @@ complete -c update -n "__fish_update_using_subcommand migrations; and not __fish
 complete -c update -n "__fish_update_using_subcommand migrations; and not __fish_seen_subcommand_from list show diff lint" -s h -l help -d 'Print help'
 complete -c update -n "__fish_update_using_subcommand migrations; and not __fish_seen_subcommand_from list show diff lint" -l help-all -d 'Print help with every option'
 complete -c update -n "__fish_update_using_subcommand migrations; and not __fish_seen_subcommand_from list show diff lint" -l no-migrate -d 'Leave every home as it is'
+complete -c update -n "__fish_update_using_subcommand migrations; and not __fish_seen_subcommand_from list show diff lint" -l native-migrate -d 'Let the application\'s own migrator bring a copy of a home to versions that are not known here'
 complete -c update -n "__fish_update_using_subcommand migrations; and not __fish_seen_subcommand_from list show diff lint" -l dry-run -d 'The same as `update plan`'
 complete -c update -n "__fish_update_using_subcommand migrations; and not __fish_seen_subcommand_from list show diff lint" -f -a "list" -d 'List them'
 complete -c update -n "__fish_update_using_subcommand migrations; and not __fish_seen_subcommand_from list show diff lint" -f -a "show" -d 'Show one'
@@ -785,6 +806,7 @@ complete -c update -n "__fish_update_using_subcommand migrations; and __fish_see
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help'
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from list" -l help-all -d 'Print help with every option'
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from list" -l no-migrate -d 'Leave every home as it is'
+complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from list" -l native-migrate -d 'Let the application\'s own migrator bring a copy of a home to versions that are not known here'
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from list" -l dry-run -d 'The same as `update plan`'
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from show" -l app -d 'Application' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from show" -l home -d 'Only this home (may be repeated)' -r -F
@@ -818,6 +840,7 @@ complete -c update -n "__fish_update_using_subcommand migrations; and __fish_see
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help'
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from show" -l help-all -d 'Print help with every option'
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from show" -l no-migrate -d 'Leave every home as it is'
+complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from show" -l native-migrate -d 'Let the application\'s own migrator bring a copy of a home to versions that are not known here'
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from show" -l dry-run -d 'The same as `update plan`'
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from diff" -l app -d 'Application' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from diff" -l home -d 'Only this home (may be repeated)' -r -F
@@ -851,6 +874,7 @@ complete -c update -n "__fish_update_using_subcommand migrations; and __fish_see
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from diff" -s h -l help -d 'Print help'
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from diff" -l help-all -d 'Print help with every option'
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from diff" -l no-migrate -d 'Leave every home as it is'
+complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from diff" -l native-migrate -d 'Let the application\'s own migrator bring a copy of a home to versions that are not known here'
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from diff" -l dry-run -d 'The same as `update plan`'
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from lint" -l app -d 'Application' -r
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from lint" -l home -d 'Only this home (may be repeated)' -r -F
@@ -884,6 +908,7 @@ complete -c update -n "__fish_update_using_subcommand migrations; and __fish_see
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from lint" -s h -l help -d 'Print help'
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from lint" -l help-all -d 'Print help with every option'
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from lint" -l no-migrate -d 'Leave every home as it is'
+complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from lint" -l native-migrate -d 'Let the application\'s own migrator bring a copy of a home to versions that are not known here'
 complete -c update -n "__fish_update_using_subcommand migrations; and __fish_seen_subcommand_from lint" -l dry-run -d 'The same as `update plan`'
 complete -c update -n "__fish_update_using_subcommand rehearse" -l app -d 'Application' -r
 complete -c update -n "__fish_update_using_subcommand rehearse" -l home -d 'Only this home (may be repeated)' -r -F
@@ -917,6 +942,7 @@ complete -c update -n "__fish_update_using_subcommand rehearse" -s v -l verbose 
 complete -c update -n "__fish_update_using_subcommand rehearse" -s h -l help -d 'Print help'
 complete -c update -n "__fish_update_using_subcommand rehearse" -l help-all -d 'Print help with every option'
 complete -c update -n "__fish_update_using_subcommand rehearse" -l no-migrate -d 'Leave every home as it is'
+complete -c update -n "__fish_update_using_subcommand rehearse" -l native-migrate -d 'Let the application\'s own migrator bring a copy of a home to versions that are not known here'
 complete -c update -n "__fish_update_using_subcommand rehearse" -l dry-run -d 'The same as `update plan`'
 complete -c update -l profile -x -a "(update complete profile 2>/dev/null)"
 complete -c update -l user -x -a "(update complete user 2>/dev/null)"

@@ -98,7 +98,7 @@ fn order(word: &str, path: &str, rows: &str, name: &str) {
         .find(|(name, _)| *name == variable)
         .map(|(_, value)| PathBuf::from(value));
     let homes: Vec<PathBuf> = home.into_iter().collect();
-    let locks = procfs::flocks().unwrap();
+    let locks = procfs::Flocks::default();
     let spoke_before = homes.iter().any(|home| {
         let rules = app.runtime(&kind).unwrap();
         let reports = selfreport::read(home, rules, &locks, Duration::from_millis(500)).reports;

@@ -4,7 +4,7 @@
 //! version, how a runtime and its home are recognised, and how the version that the code expects
 //! is read. It decides nothing, and a second application needs no line of Rust.
 
-use std::path::Path;
+use std::path::{Component, Path};
 
 use include_dir::{Dir, include_dir};
 use serde::{Deserialize, Serialize};
@@ -277,6 +277,22 @@ impl App {
                 Error::new(Kind::Input, format!("{}: {key}", path.display())).with_source(error)
             })?;
         }
+        if let Some(migrator) = &app.migrator {
+            let is_plain = |name: &String| {
+                let parts = Path::new(name).components();
+                !name.is_empty()
+                    && parts
+                        .into_iter()
+                        .all(|part| matches!(part, Component::Normal(_)))
+            };
+            if migrator.command.is_empty() || !migrator.files.keys().all(is_plain) {
+                let what = format!(
+                    "{}: migrator needs a command, and files inside a home",
+                    path.display()
+                );
+                return Err(Error::new(Kind::Input, what));
+            }
+        }
         Ok(app)
     }
 
@@ -310,6 +326,29 @@ mod tests {
             assert!(app.as_ref().is_ok_and(|app| app.name == name), "{app:?}");
         }
         assert!(App::names().contains(&DEFAULT.to_owned()));
+    }
+
+    #[test]
+    fn a_migrator_is_given_files_of_a_home_alone() {
+        let text = BUILTIN
+            .get_file("hermes/app.toml")
+            .expect("part of the program");
+        let text = text.contents_utf8().expect("text");
+        for (name, is_valid) in [
+            (".env", true),
+            ("a/b.env", true),
+            ("../.env", false),
+            ("/etc/x", false),
+        ] {
+            let text = text.replace("\".env\" = \"env\"", &format!("\"{name}\" = \"env\""));
+            assert_eq!(
+                App::parse(&text, Path::new("a")).is_ok(),
+                is_valid,
+                "{name}"
+            );
+        }
+        let without = text.replace("command = [\"{python}\"", "command = [] # ");
+        assert!(App::parse(&without, Path::new("a")).is_err());
     }
 
     #[test]

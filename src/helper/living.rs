@@ -3,6 +3,11 @@
 //! A helper dies with the thread that started it (prctl(2), `PR_SET_PDEATHSIG`), once it has asked for that. One
 //! that its user stops before it asks would outlive us, so whoever ends this process ends them first.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a helper that was not waited for still has its id, so this reaches nobody else"
+)]
+
 use std::sync::{Mutex, PoisonError};
 
 use rustix::process::{Pid, Signal, kill_process};

@@ -122,7 +122,10 @@ fn home_remedy(planned: &PlannedHome) -> Option<String> {
         O::BelowFloor => format!(
             "the application no longer reads so old a file: set up {path} anew, or raise it by hand"
         ),
-        O::BeyondCatalog => "install a release of update that knows this version".into(),
+        O::BeyondCatalog => {
+            "install a release of update that knows this version, or let the application's own migrator do it: --native-migrate"
+                .into()
+        }
         O::NoInstall => {
             "name the version with --to, or the install's place in the configuration".into()
         }

@@ -2,6 +2,7 @@
 
 use super::{Session, debts, opening};
 use crate::error::Result;
+use crate::migrate::HomeOutcome;
 use crate::receipt::Receipt;
 use crate::receipt::text::{Style, render};
 use crate::run::look::look;
@@ -18,7 +19,13 @@ pub fn run(session: &Session, check: bool) -> Result<u8> {
     note_run(session, &mut receipt);
     receipt.accept(&session.wishes.policy.accept);
     receipt.settle(false);
-    let changes = look.plan.changes_something();
+    // What the application's own migrator makes of a home is not known before it is asked.
+    let asks = session.wishes.native
+        && look.plan.homes.iter().any(|home| {
+            home.evaluation.outcome == HomeOutcome::BeyondCatalog
+                && home.target.native.interpreter.is_some()
+        });
+    let changes = look.plan.changes_something() || asks;
     // A row that is to be restarted is not settled yet; it is not a row that could not be clean.
     let could_be_clean = receipt
         .homes

@@ -226,7 +226,7 @@ impl Task for HoldHomes {
 #[derive(Debug)]
 pub struct HomeLocks {
     _here: Vec<File>,
-    _there: Option<helper::Session<HoldHomes>>,
+    _there: Option<Box<helper::Session<HoldHomes>>>,
 }
 
 /// Homes of one account that somebody was asked to lock.
@@ -235,7 +235,7 @@ pub enum Asked {
     /// Of our own account: it is done.
     Here(Vec<File>, Vec<Held>),
     /// A helper of the account is at it.
-    There(helper::Session<HoldHomes>, String),
+    There(Box<helper::Session<HoldHomes>>, String),
 }
 
 impl HomeLocks {
@@ -275,7 +275,7 @@ impl HomeLocks {
             patience,
         };
         let session = helper::Session::start(world, owner, task, limit)?;
-        Ok(Asked::There(session, owner.name.clone()))
+        Ok(Asked::There(Box::new(session), owner.name.clone()))
     }
 }
 

@@ -72,7 +72,10 @@ fn past_the_catalog_the_applications_own_migrator_works_on_a_copy_if_a_person_al
     let known = Update::apply(&fleet).run().receipt();
     assert_eq!(
         of(&known, first),
-        ("beyond-catalog", "the code expects 51, the catalog ends at 50")
+        (
+            "beyond-catalog",
+            "the code expects 51, the catalog ends at 50"
+        )
     );
     let planned = Update::new(&fleet, &["plan", "--native-migrate"]).run();
     let said = format!("{}{}", planned.stdout, planned.stderr);
@@ -82,7 +85,12 @@ fn past_the_catalog_the_applications_own_migrator_works_on_a_copy_if_a_person_al
     let outcome = Update::new(&fleet, &["--native-migrate", "--json"]).run();
     let receipt = outcome.receipt();
     for gateway in [first, second] {
-        assert_eq!(of(&receipt, gateway), ("migrated", ""), "{}", receipt.summary());
+        assert_eq!(
+            of(&receipt, gateway),
+            ("migrated", ""),
+            "{}",
+            receipt.summary()
+        );
         let text = fleet.config(gateway);
         for kept in [
             "# kept: the first line\n_config_version: 51   # what wrote it\n",
@@ -103,12 +111,24 @@ fn past_the_catalog_the_applications_own_migrator_works_on_a_copy_if_a_person_al
         let path = format!("{}/{made}", first.home());
         assert!(!fleet.sandbox.path(&path).exists(), "{path}");
     }
-    let left = "ls -A /run/user/2001 /home/ann/.hermes /home/ann/.hermes/profiles/* | grep native || true";
+    let left =
+        "ls -A /run/user/2001 /home/ann/.hermes /home/ann/.hermes/profiles/* | grep native || true";
     assert_eq!(fleet.sandbox.sh(None, left).trim(), "");
 
-    let again = Update::new(&fleet, &["--native-migrate", "--json"]).run().receipt();
+    let again = Update::new(&fleet, &["--native-migrate", "--json"])
+        .run()
+        .receipt();
     assert_eq!(of(&again, first), ("current", ""));
     let run = receipt.0["run_id"].as_str().unwrap().to_owned();
-    fleet.sandbox.sh(None, &format!("update rollback {run} || true"));
-    assert_eq!(fleet.config(first), OLD);
+    // With the release of before, its configuration can come back.
+    for profile in ANN.profiles {
+        let drop_ins = Gateway::of(ANN, profile).drop_ins();
+        fleet.sandbox.sh(None, &format!("rm -r {drop_ins}"));
+    }
+    fleet
+        .sandbox
+        .sh(Some("ann"), "systemctl --user daemon-reload");
+    let back = Update::new(&fleet, &["rollback", &run]).run();
+    let said = format!("{}{}", back.stdout, back.stderr);
+    assert_eq!(fleet.config(first), OLD, "{said}");
 }

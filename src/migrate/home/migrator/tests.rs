@@ -1,5 +1,6 @@
 #![expect(
     clippy::disallowed_methods,
+    clippy::print_stdout,
     reason = "a test makes homes, and stand-ins for an application's migrator"
 )]
 
