@@ -3,8 +3,8 @@
 class FleetUpdate < Formula
   desc "Migrates every profile home of a fleet, restarts what serves the old state"
   homepage "https://github.com/fleet-update/fleet-update"
-  url "https://github.com/fleet-update/fleet-update/archive/refs/tags/v0.1.0.tar.gz"
-  # dist/release prints the sum of the source archive of a release.
+  url "https://github.com/fleet-update/fleet-update/releases/download/v0.1.0/fleet-update-0.1.0.tar.gz"
+  # Of the archive that dist/release makes: it writes a copy of this file with that sum.
   sha256 "0000000000000000000000000000000000000000000000000000000000000000"
   license "MIT"
 

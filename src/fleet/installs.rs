@@ -494,7 +494,8 @@ fn kind_of(path: &Path, venv: Option<&Path>, metadata: Option<&Metadata>) -> Ins
     if path.starts_with("/nix/store") {
         return InstallKind::Nix;
     }
-    if has("Cellar") || has("linuxbrew") {
+    // What pip puts beside Homebrew's own links is pip's; only a keg of the cellar is Homebrew's.
+    if has("Cellar") {
         return InstallKind::Homebrew;
     }
     if path.starts_with("/usr/lib/python3") {

@@ -55,7 +55,7 @@ fn boot() -> Option<Fleet> {
     Some(fleet)
 }
 
-fn of<'r>(receipt: &'r Receipt, gateway: Gateway) -> (&'r str, &'r str) {
+fn of(receipt: &Receipt, gateway: Gateway) -> (&str, &str) {
     let row = receipt.home(&gateway.home());
     (
         row["outcome"].as_str().unwrap(),

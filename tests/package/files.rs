@@ -29,6 +29,8 @@ fn the_package_depends_on_libc_alone_and_holds_what_belongs_to_it() {
         "usr/lib/systemd/system/fleet-update.timer",
         "usr/lib/tmpfiles.d/fleet-update.conf",
         "usr/share/bash-completion/completions/update",
+        "usr/share/doc/fleet-update/examples/docker.toml.example",
+        "usr/share/doc/fleet-update/examples/respawn.toml.example",
         "usr/share/fish/vendor_completions.d/update.fish",
         "usr/share/man/man5/fleet-update-config.5.gz",
         "usr/share/man/man5/fleet-update-migrations.5.gz",

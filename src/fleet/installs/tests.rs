@@ -76,6 +76,70 @@ fn a_virtual_environment_is_read_without_running_it() {
     }
 }
 
+/// `libexec` of a keg is the formula's environment, `opt/NAME` the keg in use, `bin` has links to its programs
+/// (Homebrew's Formula Cookbook and "Python for Formula Authors").
+#[test]
+fn a_keg_of_homebrew_is_told_by_its_place_and_an_upgrade_leads_to_the_next() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let prefix = resolved(folder.path()).join("linuxbrew/.linuxbrew");
+    let keg = |version: &str| prefix.join(format!("Cellar/hermes-agent/{version}"));
+    let pour = |version: &str| {
+        let keg = keg(version);
+        venv(&keg.join("libexec"), "pip");
+        put(&keg.join("INSTALL_RECEIPT.json"), "{}");
+        for (link, target) in [
+            ("opt/hermes-agent", keg.clone()),
+            ("bin/hermes", keg.join("libexec/bin/hermes")),
+        ] {
+            let link = prefix.join(link);
+            std::fs::create_dir_all(link.parent().expect("a folder")).expect("folders");
+            let _ = std::fs::remove_file(&link);
+            std::os::unix::fs::symlink(target, link).expect("a link");
+        }
+    };
+    let find = |line: &str| {
+        // Their interpreter is another formula's, which stays.
+        let mut program = program(line);
+        program.exe = Some("/usr/bin/python3".into());
+        let place = locate(&app(), &program)?;
+        let install = describe(&app(), &place);
+        Some((install.path, install.kind))
+    };
+    let shown = prefix.display().to_string();
+    let old = keg("0.19.0").join("libexec");
+    // The first line of a keg's script names the keg, so this is what the kernel shows.
+    let running = format!(
+        "{}/bin/python {shown}/bin/hermes gateway run",
+        old.display()
+    );
+    let linked =
+        format!("{shown}/opt/hermes-agent/libexec/bin/python -m hermes_cli.main gateway run");
+    pour("0.19.0");
+    for line in [&running, &linked] {
+        assert_eq!(
+            find(line),
+            Some((old.clone(), InstallKind::Homebrew)),
+            "{line}"
+        );
+    }
+    // An upgrade pours the next keg, moves the links and, with its clean-up, removes the last one.
+    pour("0.19.1");
+    std::fs::remove_dir_all(keg("0.19.0")).expect("removed");
+    let new = keg("0.19.1").join("libexec");
+    for line in [&running, &linked] {
+        assert_eq!(
+            find(line),
+            Some((new.clone(), InstallKind::Homebrew)),
+            "{line}"
+        );
+    }
+    // The user that owns the prefix may have more than kegs.
+    let own = resolved(folder.path()).join("linuxbrew/agents");
+    venv(&own, "pip");
+    let line = format!("{}/bin/hermes gateway run", own.display());
+    assert_eq!(find(&line), Some((own, InstallKind::Pip)));
+}
+
 #[test]
 fn a_bare_word_is_looked_for_in_the_processs_own_path() {
     let folder = tempfile::tempdir().expect("a folder");
