@@ -9,10 +9,11 @@
 //! | `change`, `emit` | which bytes an edit replaces, by which |
 //! | `part` | the text after an edit, proved |
 //!
-//! An edit is made on the entries of the root that it touches, and on no others: their lines are read as a
-//! document of their own, edited, and read again. The meaning must be exactly the one that the edit means, and
-//! every comment must be there that did not lie in what was replaced. So an edit costs what its entries are
-//! long, not what the file is. [`Document::prove`] then says the same of all bytes and of all edits at once.
+//! An edit is made on the entries of the root that it touches, and on no others: where things stand in them is
+//! known since they were read last, and their new lines are read as a document of their own. The meaning must be
+//! exactly the one that the edit means, and every comment must be there that did not lie in what was replaced. So
+//! an edit costs what its entries are long, not what the file is. [`Document::prove`] then says the same of all
+//! bytes and of all edits at once.
 //! Where entries cannot be told apart (an alias, a root in flow style), the whole text is the one part.
 
 mod change;
@@ -26,11 +27,13 @@ mod schema;
 mod tree;
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::{Document, Edit, Invalid, Key, Path, Refusal, Scalar, Value};
 use emit::Layout;
 use lines::Lines;
 use part::Part;
+use tree::Tree;
 
 /// A YAML document.
 #[derive(Debug)]
@@ -43,10 +46,44 @@ pub struct Yaml {
     /// As it was read, whatever was edited since.
     layout: Layout,
     comments: Vec<Range<usize>>,
-    /// Where the lines of each entry of the root begin; none if they are not told apart.
-    entries: Vec<usize>,
+    /// The entries of the root; none if they are not told apart.
+    entries: Vec<Entry>,
     /// Whether all bytes were read together since the last edit.
     is_proved: bool,
+}
+
+/// An entry of the root.
+#[derive(Debug)]
+struct Entry {
+    /// Where its lines begin.
+    start: usize,
+    /// What it was read with last: the document, or the entries of one edit.
+    read: Arc<Read>,
+    /// Which entry it was there.
+    position: usize,
+}
+
+/// A tree that was read, without its comments.
+#[derive(Debug)]
+struct Read {
+    tree: Tree,
+    /// Where the lines of each entry began.
+    starts: Vec<usize>,
+}
+
+impl Entry {
+    /// The entries of a tree that was just read, whose lines begin at `starts`, and now `above` bytes below.
+    fn all(tree: Tree, starts: Vec<usize>, above: usize) -> Vec<Self> {
+        let read = Arc::new(Read { tree, starts });
+        let starts = read.starts.iter().enumerate();
+        starts
+            .map(|(position, start)| Self {
+                start: start + above,
+                read: Arc::clone(&read),
+                position,
+            })
+            .collect()
+    }
 }
 
 impl Yaml {
@@ -63,9 +100,12 @@ impl Yaml {
 
     /// The document that a part is all of.
     fn of(part: Part, bom: &str) -> Self {
+        let (layout, starts) = (part.layout(), part.entries());
+        let mut tree = part.tree;
         Self {
-            layout: part.layout(),
-            entries: part.entries(),
+            layout,
+            comments: std::mem::take(&mut tree.comments),
+            entries: Entry::all(tree, starts, 0),
             bom: bom.len(),
             text: if bom.is_empty() {
                 part.text
@@ -73,7 +113,6 @@ impl Yaml {
                 format!("{bom}{}", part.text)
             },
             value: part.value,
-            comments: part.tree.comments,
             is_proved: true,
         }
     }
@@ -118,7 +157,7 @@ impl Yaml {
 
     /// The bytes of some entries.
     fn lines_of(&self, run: &Range<usize>) -> Range<usize> {
-        let start_of = |entry: usize| self.entries.get(entry).copied();
+        let start_of = |entry: usize| self.entries.get(entry).map(|entry| entry.start);
         start_of(run.start).unwrap_or(0)..start_of(run.end).unwrap_or(self.body().len())
     }
 
@@ -130,6 +169,39 @@ impl Yaml {
             above: above.and_then(|feed| Lines::new(body, 0).ending(feed)),
             ..self.layout
         }
+    }
+
+    /// Some entries as a part, as they were read together last. What is made of it is read by itself. Its lines
+    /// are counted from its own first one.
+    fn known(&self, run: &Range<usize>) -> Option<Part> {
+        let own = self.entries.get(run.clone())?;
+        let first = own.first()?;
+        let is_next = |pair: &[Entry]| {
+            Arc::ptr_eq(&pair[0].read, &pair[1].read) && pair[1].position == pair[0].position + 1
+        };
+        let Value::Map(values) = &self.value else {
+            return None;
+        };
+        if !own.windows(2).all(is_next) {
+            return None;
+        }
+        let bytes = self.lines_of(run);
+        let comments = self.comments[self.comments_in(&bytes)].iter();
+        let comments = comments.map(|c| c.start - bytes.start..c.end - bytes.start);
+        let places = first.position..first.position + own.len();
+        let read = &first.read;
+        let start = *read.starts.get(places.start)?;
+        let lines = start..start + bytes.len();
+        let tree = read.tree.slice(places, lines, comments.collect())?;
+        let value = Value::Map(values.get(run.clone())?.to_vec());
+        let text = self.body()[bytes.clone()].to_owned();
+        Some(Part::known(text, tree, value))
+    }
+
+    /// Which comments stand in some bytes.
+    fn comments_in(&self, bytes: &Range<usize>) -> Range<usize> {
+        let before = |end: usize| self.comments.partition_point(|comment| comment.start < end);
+        before(bytes.start)..before(bytes.end)
     }
 
     /// Some entries as a part, if their lines mean by themselves what they mean in the document.
@@ -154,25 +226,24 @@ impl Yaml {
         let old = self.lines_of(&run);
         let end = old.start + part.text.len();
         let moved = |at: usize| at - old.end + end;
-        let inside = |starts: &[usize]| {
-            starts.partition_point(|at| *at < old.start)..starts.partition_point(|at| *at < old.end)
-        };
-        let starts: Vec<usize> = self.comments.iter().map(|comment| comment.start).collect();
-        let within = inside(&starts);
+        let within = self.comments_in(&old);
         for comment in &mut self.comments[within.end..] {
             *comment = moved(comment.start)..moved(comment.end);
         }
-        let shifted = |range: &Range<usize>| range.start + old.start..range.end + old.start;
-        self.comments
-            .splice(within, part.tree.comments.iter().map(shifted));
-        for start in &mut self.entries[run.end..] {
-            *start = moved(*start);
-        }
-        let entries = part.entries();
-        if entries.is_empty() {
+        let starts = part.entries();
+        let mut tree = part.tree;
+        let comments = std::mem::take(&mut tree.comments).into_iter();
+        self.comments.splice(
+            within,
+            comments.map(|range| range.start + old.start..range.end + old.start),
+        );
+        if starts.is_empty() {
             self.entries.clear();
         } else {
-            let entries = entries.iter().map(|start| start + old.start);
+            for entry in &mut self.entries[run.end..] {
+                entry.start = moved(entry.start);
+            }
+            let entries = Entry::all(tree, starts, old.start);
             self.entries.splice(run.clone(), entries);
         }
         if let (Value::Map(all), Value::Map(own)) = (&mut self.value, part.value) {
@@ -195,13 +266,24 @@ impl Document for Yaml {
 
     fn edit(&mut self, edit: &Edit) -> Result<(), Refusal> {
         let run = self.touched(edit);
-        if run.len() < self.entries.len()
-            && let Some(part) = self.part(&run)
-        {
-            if let Some(new) = part.changed(edit, self.layout_of(&run))? {
-                self.put(run, new);
+        if run.len() < self.entries.len() {
+            let layout = self.layout_of(&run);
+            // What cannot be made of what is known is refused only after the lines were read by themselves.
+            let known = self.known(&run);
+            let made = known.and_then(|part| part.changed(edit, layout).ok());
+            let made = match made {
+                Some(made) => Some(made),
+                None => match self.part(&run) {
+                    Some(part) => Some(part.changed(edit, layout)?),
+                    None => None,
+                },
+            };
+            if let Some(made) = made {
+                if let Some(new) = made {
+                    self.put(run, new);
+                }
+                return Ok(());
             }
-            return Ok(());
         }
         let part = self
             .whole()

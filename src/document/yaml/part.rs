@@ -38,6 +38,16 @@ impl Part {
         })
     }
 
+    /// A text whose tree and meaning are known from what it was read with.
+    pub(super) const fn known(text: String, tree: Tree, value: Value) -> Self {
+        Self {
+            text,
+            above: 0,
+            tree,
+            value,
+        }
+    }
+
     fn lines(&self) -> Lines<'_> {
         Lines::new(&self.text, self.above)
     }

@@ -127,13 +127,13 @@ impl Resolver<'_> {
             .iter()
             .map(|entry| entry.key)
             .filter(|key| !matches!(self.tree.nodes[*key].kind, Kind::Merge));
-        let mut seen: HashMap<Python<'_>, Id> = HashMap::with_capacity(own.len());
-        let mut ruamel: HashMap<bool, Id> = HashMap::new();
+        let mut seen = Keys::of(own.len());
+        let mut ruamel: [Option<Id>; 2] = [None; 2];
         for ((key, _), id) in own.iter().zip(keys) {
             let twin = seen.insert(Python::from(key), id).or_else(|| {
                 // To ruamel.yaml a bare `y` is a truth value, too.
                 let truth = self.bare_truth(id, key)?;
-                ruamel.insert(truth, id)
+                ruamel[usize::from(truth)].replace(id)
             });
             if let Some(first) = twin {
                 let line = self.lines.number(self.tree.nodes[first].range.start);
@@ -184,6 +184,40 @@ fn over(mut lower: Vec<(Value, Value)>, upper: Vec<(Value, Value)>) -> Vec<(Valu
         }
     }
     lower
+}
+
+/// The keys of a mapping, and which node each is. A few are compared sooner than hashed.
+enum Keys<'v> {
+    Few(Vec<(Python<'v>, Id)>),
+    Many(HashMap<Python<'v>, Id>),
+}
+
+impl<'v> Keys<'v> {
+    /// More keys are hashed.
+    const FEW: usize = 24;
+
+    /// Room for some keys.
+    fn of(count: usize) -> Self {
+        if count <= Self::FEW {
+            Self::Few(Vec::with_capacity(count))
+        } else {
+            Self::Many(HashMap::with_capacity(count))
+        }
+    }
+
+    /// Adds a key; the node of an equal one that is there already.
+    fn insert(&mut self, key: Python<'v>, id: Id) -> Option<Id> {
+        match self {
+            Self::Few(keys) => match keys.iter().find(|(own, _)| *own == key) {
+                Some((_, twin)) => Some(*twin),
+                None => {
+                    keys.push((key, id));
+                    None
+                }
+            },
+            Self::Many(keys) => keys.insert(key, id),
+        }
+    }
 }
 
 /// A key as Python compares it.

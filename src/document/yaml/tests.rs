@@ -19,6 +19,7 @@ fn refused(before: &str, edit: &Edit) -> Refusal {
 }
 
 mod adding;
+mod knowing;
 mod reading;
 mod taking;
 

@@ -13,6 +13,8 @@ use granit_parser::ScalarStyle;
 use super::super::{Key, Path, Scalar, Value};
 
 pub(super) use build::build;
+#[cfg(test)]
+pub(super) use build::told_comments;
 
 /// The number of a node in its tree.
 pub(super) type Id = usize;
@@ -72,6 +74,59 @@ pub(super) struct Entry {
     pub value: Id,
 }
 
+/// By how much numbers and places are smaller in a slice of a tree.
+struct Moved {
+    ids: usize,
+    bytes: usize,
+}
+
+impl Moved {
+    fn range(&self, range: &Range<usize>) -> Range<usize> {
+        range.start - self.bytes..range.end - self.bytes
+    }
+
+    fn entry(&self, entry: &Entry) -> Entry {
+        Entry {
+            start: entry.start - self.bytes,
+            key: entry.key - self.ids,
+            colon: entry.colon.map(|colon| colon - self.bytes),
+            value: entry.value - self.ids,
+        }
+    }
+
+    fn item(&self, item: &Item) -> Item {
+        Item {
+            start: item.start - self.bytes,
+            value: item.value - self.ids,
+        }
+    }
+
+    fn node(&self, node: &Node, root: Id) -> Node {
+        Node {
+            kind: match &node.kind {
+                Kind::Scalar(style, value) => Kind::Scalar(*style, value.clone()),
+                Kind::Merge => Kind::Merge,
+                Kind::Alias(anchor) => Kind::Alias(*anchor),
+                Kind::Seq(is_flow, items) => {
+                    Kind::Seq(*is_flow, items.iter().map(|item| self.item(item)).collect())
+                }
+                Kind::Map(is_flow, entries) => {
+                    Kind::Map(*is_flow, entries.iter().map(|e| self.entry(e)).collect())
+                }
+            },
+            range: self.range(&node.range),
+            body: node.body - self.bytes,
+            anchor: node.anchor,
+            tagged: node.tagged,
+            parent: if node.parent == root {
+                0
+            } else {
+                node.parent - self.ids
+            },
+        }
+    }
+}
+
 /// A text's nodes and comments.
 #[derive(Debug)]
 pub(super) struct Tree {
@@ -92,6 +147,67 @@ pub(super) struct Tree {
 }
 
 impl Tree {
+    /// The tree of some entries of the root, as their lines would be read by themselves: `lines` are their bytes,
+    /// and `comments` stand in these, counted from where they begin. Nothing if a root that is no plain block, or
+    /// an anchor, does not let them stand alone.
+    pub(super) fn slice(
+        &self,
+        run: Range<usize>,
+        lines: Range<usize>,
+        comments: Vec<Range<usize>>,
+    ) -> Option<Self> {
+        let root = self.root?;
+        let Kind::Map(false, entries) = &self.nodes[root].kind else {
+            return None;
+        };
+        if self.nodes[root].tagged || !self.anchors.is_empty() {
+            return None;
+        }
+        // What an entry holds follows its key directly, up to the key of the next one.
+        let first = entries.get(run.start)?.key;
+        let behind = entries
+            .get(run.end)
+            .map_or(self.nodes.len(), |entry| entry.key);
+        let start = if run.start == 0 { self.start } else { 0 };
+        let entries = entries.get(run)?;
+        let moved = Moved {
+            ids: first - 1,
+            bytes: lines.start,
+        };
+        let opaque = {
+            let before = |end: usize| self.opaque.partition_point(|range| range.start < end);
+            &self.opaque[before(lines.start)..before(lines.end)]
+        };
+        let own = &self.nodes[first..behind];
+        let mut nodes = Vec::with_capacity(own.len() + 8);
+        let top = entries.first()?.start - lines.start;
+        nodes.push(Node {
+            kind: Kind::Map(false, entries.iter().map(|e| moved.entry(e)).collect()),
+            range: top..self.end_of(entries.last()?) - lines.start,
+            body: top,
+            anchor: 0,
+            tagged: false,
+            parent: 0,
+        });
+        nodes.extend(own.iter().map(|node| moved.node(node, root)));
+        Some(Self {
+            nodes,
+            root: Some(0),
+            comments,
+            anchors: Vec::new(),
+            referenced: Vec::new(),
+            start,
+            opaque: opaque.iter().map(|range| moved.range(range)).collect(),
+        })
+    }
+
+    /// Behind the last byte of an entry.
+    pub(super) fn end_of(&self, entry: &Entry) -> usize {
+        let value = self.nodes[entry.value].range.end;
+        let key = self.nodes[entry.key].range.end;
+        value.max(entry.colon.unwrap_or(0)).max(key)
+    }
+
     /// Whether a node is written in flow style or stands in something that is.
     pub(super) fn in_flow(&self, id: Id) -> bool {
         let node = &self.nodes[id];

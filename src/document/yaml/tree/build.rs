@@ -1,5 +1,6 @@
 //! Builds a tree from the events of the parser, and refuses what YAML 1.1 loaders read otherwise.
 
+mod comments;
 mod spans;
 
 use std::collections::HashSet;
@@ -14,33 +15,9 @@ use super::{Id, Kind, Node, Tree};
 
 /// Reads one document.
 pub(in super::super) fn build(text: &str, lines: &Lines<'_>) -> Result<Tree, Invalid> {
-    let options = granit_parser::options! {
-        disallow_directives: true,
-        block_scalar_eof_without_line_feed: true,
-        emit_anchor_events: true,
-        max_buffered_comment_events: usize::MAX,
-    };
-    let mut builder = Builder {
-        text,
-        lines,
-        tree: Tree {
-            nodes: Vec::with_capacity(text.len() / 24),
-            root: None,
-            comments: Vec::new(),
-            anchors: Vec::new(),
-            referenced: Vec::new(),
-            start: 0,
-            opaque: Vec::new(),
-        },
-        open: Vec::new(),
-        names: HashSet::new(),
-        documents: 0,
-        is_explicit: false,
-        flow_colon: None,
-        young: None,
-        aliases: 0,
-    };
-    for event in Parser::new_from_str_with_options(text, options) {
+    let mut builder = Builder::new(text, lines);
+    // Comments are found faster than the parser tells them (`comments`).
+    for event in Parser::new_from_str_with_options(text, options(false)) {
         let (event, span) = event.map_err(|error| {
             let line = lines.above() + error.marker().line();
             Invalid::new(line, error.info().to_string())
@@ -48,12 +25,34 @@ pub(in super::super) fn build(text: &str, lines: &Lines<'_>) -> Result<Tree, Inv
         builder.take(event, &span)?;
     }
     builder.finish()?;
-    // Comments of the header of a block scalar come after the scalar.
-    builder
-        .tree
-        .comments
-        .sort_unstable_by_key(|comment| comment.start);
+    builder.tree.comments = builder.comments();
     Ok(builder.tree)
+}
+
+/// The comments as the parser tells them.
+#[cfg(test)]
+pub(in super::super) fn told_comments(text: &str) -> Option<Vec<Range<usize>>> {
+    let mut found = Vec::new();
+    for event in Parser::new_from_str_with_options(text, options(true)) {
+        let (event, span) = event.ok()?;
+        if let Event::Comment(..) = event {
+            found.push(span.byte_range()?);
+        }
+    }
+    // Those of the header of a block scalar come after the scalar.
+    found.sort_unstable_by_key(|comment| comment.start);
+    Some(found)
+}
+
+/// How the parser is asked to read.
+fn options(emit_comments: bool) -> granit_parser::Options {
+    granit_parser::options! {
+        disallow_directives: true,
+        block_scalar_eof_without_line_feed: true,
+        emit_anchor_events: true,
+        emit_comments: emit_comments,
+        max_buffered_comment_events: usize::MAX,
+    }
 }
 
 /// A collection that is being read.
@@ -73,11 +72,39 @@ struct Builder<'t> {
     names: HashSet<String>,
     documents: usize,
     is_explicit: bool,
+    /// Plain scalars that hold a `#`, in order.
+    hashes: Vec<Range<usize>>,
     /// The first plain text in a flow collection that holds a colon.
     flow_colon: Option<usize>,
     /// The first plain scalar that YAML 1.2 types differently, if the document has a `---`.
     young: Option<usize>,
     aliases: usize,
+}
+
+impl<'t> Builder<'t> {
+    fn new(text: &'t str, lines: &'t Lines<'t>) -> Self {
+        Builder {
+            text,
+            lines,
+            tree: Tree {
+                nodes: Vec::with_capacity(text.len() / 24),
+                root: None,
+                comments: Vec::new(),
+                anchors: Vec::new(),
+                referenced: Vec::new(),
+                start: 0,
+                opaque: Vec::new(),
+            },
+            open: Vec::new(),
+            names: HashSet::new(),
+            documents: 0,
+            is_explicit: false,
+            hashes: Vec::new(),
+            flow_colon: None,
+            young: None,
+            aliases: 0,
+        }
+    }
 }
 
 impl Builder<'_> {
@@ -98,7 +125,6 @@ impl Builder<'_> {
                     self.tree.start = range.end;
                 }
             }
-            Event::Comment(..) => self.tree.comments.push(range),
             Event::Anchor(id, name) => self.anchor(id, &name, range)?,
             Event::Alias(anchor) => {
                 self.aliases += 1;
@@ -254,7 +280,12 @@ impl Builder<'_> {
             ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => {
                 self.tree.opaque.push(range.clone())
             }
-            ScalarStyle::Plain => self.plain_in_flow(&range)?,
+            ScalarStyle::Plain => {
+                if value.contains('#') {
+                    self.hashes.push(range.clone());
+                }
+                self.plain_in_flow(&range)?;
+            }
         }
         let plain = match (tag, style) {
             (Some(tag), _) => match tag.core_suffix() {
@@ -347,7 +378,7 @@ impl Builder<'_> {
             let mut at = self.tree.nodes[id].body;
             for pair in open.children.chunks_exact(2) {
                 let entry = self.entry(pair[0], pair[1], at, open.is_flow)?;
-                at = self.end_of(&entry);
+                at = self.tree.end_of(&entry);
                 entries.push(entry);
             }
             if !open.is_flow {

@@ -101,13 +101,6 @@ impl Builder<'_> {
         node.body = start;
     }
 
-    /// Behind the last byte of an entry.
-    pub(super) fn end_of(&self, entry: &Entry) -> usize {
-        let value = self.tree.nodes[entry.value].range.end;
-        let key = self.tree.nodes[entry.key].range.end;
-        value.max(entry.colon.unwrap_or(0)).max(key)
-    }
-
     /// Skips blanks, line ends and comments.
     fn skip(&self, mut at: usize) -> usize {
         let bytes = self.text.as_bytes();
@@ -228,15 +221,8 @@ impl Builder<'_> {
         let mut end = value;
         loop {
             let line = self.lines.start(end);
-            let before = &bytes[line..end];
-            let comment = self
-                .tree
-                .comments
-                .iter()
-                .rev()
-                .take_while(|comment| comment.start >= line)
-                .find(|comment| comment.start < end);
-            let before = comment.map_or(before, |comment| &bytes[line..comment.start]);
+            let comment = self.comment_before(line, end);
+            let before = &bytes[line..comment.unwrap_or(end)];
             if let Some(dash) = before.iter().rposition(|b| !b.is_ascii_whitespace()) {
                 return line + dash;
             }
