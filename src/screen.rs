@@ -79,12 +79,9 @@ impl Shape {
 
 /// Shapes that tokens of well-known services have.
 static SHAPES: [Shape; 9] = [
-    Shape::new(
-        |text| has_run(text, 11, |byte| matches!(byte, b'_' | b'-')),
-        || {
-            Regex::new(r"(?i)\b(sk|pk|rk|ghp|gho|ghu|ghs|ghr|glpat|xox[abposr]|hf|gsk|AIza|ya29|npm|dop|shpat|tvly|nvapi|or)[-_][A-Za-z0-9_\-]{8,}").ok()
-        },
-    ),
+    Shape::new(has_marked_word, || {
+        Regex::new(r"(?i)\b(sk|pk|rk|ghp|gho|ghu|ghs|ghr|glpat|xox[abposr]|hf|gsk|AIza|ya29|npm|dop|shpat|tvly|nvapi|or)[-_][A-Za-z0-9_\-]{8,}").ok()
+    }),
     Shape::new(
         |text| text.contains("github_pat_"),
         || Regex::new(r"\bgithub_pat_[A-Za-z0-9_]{20,}").ok(),
@@ -130,32 +127,58 @@ static URL_USER: Shape = Shape::new(
     || Regex::new(r"([A-Za-z][A-Za-z0-9+.\-]*://)[^/\s@]+@").ok(),
 );
 
-static ASSIGNED: Shape = Shape::new(
-    |text| text.contains(['=', ':']),
-    || Regex::new(r#"([A-Za-z_][A-Za-z0-9_\-]*)(\s*[=:]\s*)("[^"]*"|'[^']*'|[^\s,;&]+)"#).ok(),
-);
+static ASSIGNED: Shape = Shape::new(has_secret_assignment, || {
+    Regex::new(r#"([A-Za-z_][A-Za-z0-9_\-]*)(\s*[=:]\s*)("[^"]*"|'[^']*'|[^\s,;&]+)"#).ok()
+});
 
 static WORD: Shape = Shape::new(
-    |text| {
-        has_run(text, 20, |byte| {
-            matches!(byte, b'+' | b'/' | b'_' | b'-' | b'=')
-        })
-    },
+    |text| text.len() >= LONG && long_words(text).any(is_random),
     || Regex::new(r"[A-Za-z0-9+/_\-=]{20,}").ok(),
 );
 
-/// Whether so many letters, digits and `others` stand in a row.
-fn has_run(text: &str, length: usize, others: fn(u8) -> bool) -> bool {
-    let mut run = 0;
-    text.len() >= length
-        && text.bytes().any(|byte| {
-            run = if byte.is_ascii_alphanumeric() || others(byte) {
-                run + 1
-            } else {
-                0
-            };
-            run >= length
-        })
+/// How tokens begin that have a mark before their `-` or `_`.
+const MARKS: &[&str] = &[
+    "sk", "pk", "rk", "ghp", "gho", "ghu", "ghs", "ghr", "glpat", "xoxa", "xoxb", "xoxo", "xoxp",
+    "xoxr", "xoxs", "hf", "gsk", "aiza", "ya29", "npm", "dop", "shpat", "tvly", "nvapi", "or",
+];
+
+/// Whether eight letters, digits, `-` and `_` stand behind a mark and its `-` or `_`.
+fn has_marked_word(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    let ends_with = |before: &[u8], mark: &str| {
+        let mark = mark.as_bytes();
+        before.len() >= mark.len() && before[before.len() - mark.len()..].eq_ignore_ascii_case(mark)
+    };
+    let follows = |(at, byte): (usize, &u8)| {
+        matches!(byte, b'_' | b'-')
+            && bytes
+                .get(at + 1..at + 9)
+                .is_some_and(|word| word.iter().all(is_word))
+            && MARKS.iter().any(|mark| ends_with(&bytes[..at], mark))
+    };
+    bytes.iter().enumerate().any(follows)
+}
+
+/// Whether a name of a secret stands before some `=` or `:`.
+fn has_secret_assignment(text: &str) -> bool {
+    let is_name = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
+    text.match_indices(['=', ':']).any(|(at, _)| {
+        let before = text[..at].trim_end();
+        let start = before.trim_end_matches(is_name).len();
+        let name = before[start..].trim_start_matches(|c: char| c.is_ascii_digit() || c == '-');
+        !name.is_empty() && is_secret_name(name)
+    })
+}
+
+/// From this length on a word may be random.
+const LONG: usize = 20;
+
+/// The words of a text that are long enough to be random.
+fn long_words(text: &str) -> impl Iterator<Item = &str> {
+    let is_letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '_' | '-' | '=');
+    let words = text.split(move |c: char| !is_letter(c));
+    words.filter(|word| word.len() >= LONG)
 }
 
 /// Whether a key of this name holds a secret. Dots separate the parts of a path; the last counts most.
@@ -170,22 +193,24 @@ pub fn is_secret_name(path: &str) -> bool {
         return false;
     }
     // `apiKey`, `API_KEY`, `api-key`: words end where the case rises or at a separator.
-    let mut words = vec![String::new()];
+    let mut word = String::new();
     let mut before_lower = false;
     for letter in name.chars() {
-        if !letter.is_alphanumeric() || (letter.is_uppercase() && before_lower) {
-            words.push(String::new());
-        }
-        if letter.is_alphanumeric()
-            && let Some(word) = words.last_mut()
+        if (!letter.is_alphanumeric() || (letter.is_uppercase() && before_lower))
+            && is_secret_word(&std::mem::take(&mut word))
         {
+            return true;
+        }
+        if letter.is_alphanumeric() {
             word.extend(letter.to_lowercase());
         }
         before_lower = letter.is_lowercase();
     }
-    words
-        .iter()
-        .any(|word| SECRET_WORDS.contains(&word.as_str()))
+    is_secret_word(&word)
+}
+
+fn is_secret_word(word: &str) -> bool {
+    SECRET_WORDS.contains(&word)
 }
 
 /// Masks what in a text looks like a secret: known shapes, passwords in addresses, values of
@@ -414,6 +439,9 @@ mod tests {
             "-",
             "_",
             "ghp_",
+            "NVAPI-",
+            "xoxs",
+            "or_",
             "github_pat_",
             "AKIA",
             "IOSFODNN7EXAMPLE",
