@@ -211,7 +211,7 @@ fn mutated(
 }
 
 /// Gives a text that was changed without regard to line ends those of the old one: lines that did not
-/// change keep theirs, new ones get that of the first line.
+/// change keep theirs, those in the place of as many others theirs, new ones get that of the first line.
 fn with_line_ends(old: &str, new: &str) -> String {
     if !old.contains('\r') {
         return new.to_owned();
@@ -239,10 +239,15 @@ fn with_line_ends(old: &str, new: &str) -> String {
         "\n"
     };
     let mut text: String = old[..head].concat();
-    for line in &new[head..new.len() - tail] {
+    let replaced = &old[head..old.len() - tail];
+    let replacing = &new[head..new.len() - tail];
+    for (position, line) in replacing.iter().enumerate() {
         text.push_str(line.trim_end_matches('\n'));
         if line.ends_with('\n') {
-            text.push_str(eol);
+            let own = replaced
+                .get(position)
+                .filter(|old| old.ends_with('\n') && replaced.len() == replacing.len());
+            text.push_str(own.map_or(eol, |old| if old.ends_with("\r\n") { "\r\n" } else { "\n" }));
         }
     }
     text.push_str(&old[old.len() - tail..].concat());

@@ -90,3 +90,23 @@ fn a_value_has_a_line() {
     assert_eq!(document.line_of(&path("t.b")), Some(4));
     assert_eq!(document.line_of(&path("t")), Some(2));
 }
+
+#[test]
+fn a_line_that_another_one_replaces_lends_it_its_end() {
+    check(
+        Format::Toml,
+        &[
+            (
+                "# c\r\na = [1, 2]\nb = 1\r\n",
+                set("a", "[3]"),
+                "# c\r\na = [3]\nb = 1\r\n",
+            ),
+            ("a = 1\nb = 1\r\n", set("b", "2"), "a = 1\nb = 2\r\n"),
+            (
+                "a = 1\r\nb = 1\n",
+                set("c", "2"),
+                "a = 1\r\nb = 1\nc = 2\r\n",
+            ),
+        ],
+    );
+}
