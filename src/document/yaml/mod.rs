@@ -221,6 +221,36 @@ impl Yaml {
         Part::read(self.body().to_owned(), 0)
     }
 
+    /// A move between two entries with others between them, made on the lines of the two alone; nothing where it
+    /// cannot be made so.
+    fn moved_between(&self, edit: &Edit) -> Option<[(Range<usize>, Part); 2]> {
+        let (Edit::Move { from, to }, Value::Map(values)) = (edit, &self.value) else {
+            return None;
+        };
+        let (from_entry, to_entry) = (self.entry_of(from.0.first())?, self.entry_of(to.0.first())?);
+        let (low, high) = (from_entry.min(to_entry), from_entry.max(to_entry));
+        if from.0.len() == 1 || high - low < 2 {
+            return None;
+        }
+        let (low, high) = (low..low + 1, high..high + 1);
+        let lines = |run: &Range<usize>| &self.body()[self.lines_of(run)];
+        let part = Part::read(format!("{}{}", lines(&low), lines(&high)), 0).ok()?;
+        let (first, second) = (values.get(low.start)?, values.get(high.start)?);
+        if part.value != Value::Map(vec![first.clone(), second.clone()]) {
+            return None;
+        }
+        let (lower, upper) = part.changed(edit, self.layout_of(&low)).ok()??.split()?;
+        // A key that is new stands behind the last entry.
+        let is_first = |part: &Part, key: &Value| {
+            let entries = part.value.as_map();
+            entries
+                .and_then(<[_]>::first)
+                .is_some_and(|(own, _)| own == key)
+        };
+        let stays = is_first(&lower, &first.0) && is_first(&upper, &second.0);
+        stays.then_some([(high, upper), (low, lower)])
+    }
+
     /// Puts an edited part in the place of its entries.
     fn put(&mut self, run: Range<usize>, part: Part) {
         let old = self.lines_of(&run);
@@ -266,6 +296,13 @@ impl Document for Yaml {
 
     fn edit(&mut self, edit: &Edit) -> Result<(), Refusal> {
         let run = self.touched(edit);
+        if let Some(parts) = self.moved_between(edit) {
+            // The lower one first, so that the other one's place is still the same.
+            for (run, part) in parts {
+                self.put(run, part);
+            }
+            return Ok(());
+        }
         if run.len() < self.entries.len() {
             let layout = self.layout_of(&run);
             // What cannot be made of what is known is refused only after the lines were read by themselves.

@@ -48,6 +48,31 @@ impl Part {
         }
     }
 
+    /// The first entry and the others, each as a part.
+    pub(super) fn split(self) -> Option<(Self, Self)> {
+        let middle = *self.entries().get(1)?;
+        let Value::Map(mut first) = self.value else {
+            return None;
+        };
+        let others = first.split_off(1);
+        let comments = &self.tree.comments;
+        let cut = comments.partition_point(|comment| comment.start < middle);
+        let (above, below) = comments.split_at(cut);
+        let below = below.iter().map(|c| c.start - middle..c.end - middle);
+        let tree = &self.tree;
+        let upper = tree.slice(
+            1..1 + others.len(),
+            middle..self.text.len(),
+            below.collect(),
+        )?;
+        let lower = tree.slice(0..1, 0..middle, above.to_vec())?;
+        let (head, tail) = self.text.split_at(middle);
+        Some((
+            Self::known(head.to_owned(), lower, Value::Map(first)),
+            Self::known(tail.to_owned(), upper, Value::Map(others)),
+        ))
+    }
+
     fn lines(&self) -> Lines<'_> {
         Lines::new(&self.text, self.above)
     }

@@ -142,6 +142,8 @@ fn what_is_known_after_an_edit_is_what_would_be_read() {
         set("e", "3"),
         set("new.key", "true"),
         moved("b.d", "f.d"),
+        moved("f.g", "later.g"),
+        moved("later.g", "b.g"),
         remove("a"),
         append("list", "1"),
         remove("b"),
@@ -160,4 +162,26 @@ fn what_is_known_after_an_edit_is_what_would_be_read() {
         assert_eq!(known.count(), count, "{edit:?}");
     }
     document.prove().unwrap();
+}
+
+#[test]
+fn a_move_leaves_what_stands_between_alone() {
+    let between = "b: 1   # one\n\n# two\nc: {d: 'e'}\n";
+    check(&[
+        (
+            &format!("a:\n  x: 1  # x\n  y: 2\n{between}z:\n  w: 3"),
+            moved("a.x", "z.x"),
+            &format!("a:\n  y: 2\n{between}z:\n  w: 3\n  x: 1  # x"),
+        ),
+        (
+            &format!("a:\n  x: 1\n# above\n{between}z:\n  w: 3  # w\n# last\n"),
+            moved("z.w", "a.w"),
+            &format!("a:\n  x: 1\n  w: 3  # w\n# above\n{between}z: {{}}\n# last\n"),
+        ),
+        (
+            &format!("a:\n  x: 1\n{between}z:\n  w: 3\n"),
+            moved("a.x", "new.x"),
+            &format!("a: {{}}\n{between}z:\n  w: 3\nnew:\n  x: 1\n"),
+        ),
+    ]);
 }
