@@ -7,6 +7,8 @@ pub fn read(format: Format, bytes: &[u8]) -> Option<Value> {
     let text = std::str::from_utf8(bytes).ok()?;
     match format {
         Format::Yaml => {
+            // This reader counts a byte order mark as a column, and takes the next key for one of another block.
+            let text = text.strip_prefix('\u{feff}').unwrap_or(text);
             let mut value: serde_yaml::Value = serde_yaml::from_str(text).ok()?;
             value.apply_merge().ok()?;
             match yaml(value)? {
