@@ -110,6 +110,23 @@ fn comments_are_those_that_the_parser_tells() {
 }
 
 #[test]
+fn a_comment_above_the_header_of_empty_block_text_is_one() {
+    let text = "a:\n\nb:\n  #\n \n\n | #\n \n\nc:\n | #\n \n\n";
+    let mut document = Yaml::parse(text.as_bytes()).unwrap();
+    assert_eq!(Some(&document.comments), tree::told_comments(text).as_ref());
+    for edit in [
+        set("a", "\"yes\""),
+        set("d.e", "1"),
+        remove("a"),
+        append("a", "1"),
+        moved("a", "f.g"),
+    ] {
+        document.edit(&edit).unwrap();
+        document.prove().unwrap();
+    }
+}
+
+#[test]
 fn entries_that_are_known_are_those_that_would_be_read() {
     let mut compared = 0;
     for seed in 0..40_000 {

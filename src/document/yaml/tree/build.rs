@@ -275,7 +275,9 @@ impl Builder<'_> {
                 let content = range.start;
                 range.start = self.header(content, style);
                 range.end = self.block_end(range.start, range.end, span.indent.unwrap_or(0))?;
-                self.tree.opaque.push(content.min(range.end)..range.end);
+                // It begins below its header; of one without a word the parser names other places.
+                let below = self.lines.next(range.start).min(range.end);
+                self.tree.opaque.push(below..range.end);
             }
             ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => {
                 self.tree.opaque.push(range.clone())
