@@ -187,7 +187,7 @@ fn inventory() -> Inventory {
     Inventory {
         homes: (0..HOMES).map(home).collect(),
         installs: vec![typed(json!({
-            "id": "install", "path": "/opt/agent", "kind": "pip", "uid": 0, "version": "1.0", "config_version": 50,
+            "id": "install", "path": "/opt/agent", "package": "/opt/agent/agent", "interpreter": null, "kind": "pip", "uid": 0, "version": "1.0", "config_version": 50,
             "changed": null, "roots": [], "updater": null,
         }))],
         runtimes: (0..HOMES / 5).map(runtime).collect(),
