@@ -198,3 +198,18 @@ fn a_collection_is_replaced_by_another() {
         ),
     ]);
 }
+
+#[test]
+fn a_key_that_begins_with_a_colon_follows_one_without_a_value() {
+    check(&[
+        ("? k\n:: e\n", set(":", "1"), "? k\n:: 1\n"),
+        ("? k\n:: e\n", remove("k"), ":: e\n"),
+        ("? k\n:: e\n", remove(":"), "? k\n"),
+        (
+            "? +R[ [x, \"]\n:: e}",
+            moved(":", "new"),
+            "? +R[ [x, \"]\nnew: e}",
+        ),
+    ]);
+    refused("? k\n:: e\n", &set("k", "1"));
+}

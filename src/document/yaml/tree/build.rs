@@ -380,7 +380,7 @@ impl Builder<'_> {
             let mut at = self.tree.nodes[id].body;
             for pair in open.children.chunks_exact(2) {
                 let entry = self.entry(pair[0], pair[1], at, open.is_flow)?;
-                at = self.tree.end_of(&entry);
+                at = self.follows(at, entry.start, self.tree.end_of(&entry))?;
                 entries.push(entry);
             }
             if !open.is_flow {
@@ -398,7 +398,8 @@ impl Builder<'_> {
                 if !open.is_flow {
                     self.place_empty(value, item.start + 1);
                 }
-                at = Some(self.tree.nodes[value].range.end.max(item.start + 1));
+                let end = self.tree.nodes[value].range.end.max(item.start + 1);
+                at = Some(self.follows(at.unwrap_or(0), item.start, end)?);
                 items.push(item);
             }
             if !open.is_flow {

@@ -140,7 +140,10 @@ impl Builder<'_> {
             return self.fail(key_range.start, "a key of more than one line");
         }
         let ahead = self.skip(key_range.end);
-        let colon = (bytes.get(ahead) == Some(&b':')).then_some(ahead + 1);
+        // In a block, a `:` without a blank behind it begins the next key.
+        let is_colon = bytes.get(ahead) == Some(&b':')
+            && (is_flow || bytes.get(ahead + 1).is_none_or(u8::is_ascii_whitespace));
+        let colon = is_colon.then_some(ahead + 1);
         let is_plain = matches!(
             self.tree.nodes[key].kind,
             Kind::Scalar(ScalarStyle::Plain, _)
@@ -195,6 +198,15 @@ impl Builder<'_> {
         let node = &mut self.tree.nodes[value];
         node.range = start..end;
         node.body = end;
+    }
+
+    /// Behind the last byte of what a collection holds next, from `start` to `end`; refused where that is not behind
+    /// what it holds before, which ends at `at`: an edit would cut one of the two.
+    pub(super) fn follows(&self, at: usize, start: usize, end: usize) -> Result<usize, Invalid> {
+        if start < at || end < start || !self.text.is_char_boundary(end) {
+            return self.fail(start, "where this ends is not certain");
+        }
+        Ok(end)
     }
 
     pub(super) fn item(&self, value: Id, at: Option<usize>, is_flow: bool) -> Item {
