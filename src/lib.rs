@@ -5,7 +5,7 @@
 //!
 //! | group | modules | what it is |
 //! |---|---|---|
-//! | base | [`error`] [`digest`] [`world`] [`screen`] [`helper`] [`ui`] [`app`] [`config`] | errors, surroundings, secrets, acting as somebody else, output, descriptors |
+//! | base | [`error`] [`defect`] [`digest`] [`world`] [`screen`] [`helper`] [`ui`] [`app`] [`config`] | errors, surroundings, secrets, acting as somebody else, output, descriptors |
 //! | document | [`document`] | parse, edit in place, prove, replace atomically |
 //! | fleet | [`fleet`] | what exists: homes, installs, runtimes |
 //! | migrate | [`migrate`] | what has to change in a home |
@@ -15,6 +15,7 @@
 //! | top | [`cli`] [`run`] | the command line and its subcommands |
 
 pub mod error;
+pub mod defect;
 pub mod digest;
 pub mod world;
 pub mod screen;

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 /// Every module from the bottom up. A module may use those before it; a folder's own files are in order.
 const ORDER: &[&str] = &[
     "error",
+    "defect",
     "digest",
     "world",
     "screen",

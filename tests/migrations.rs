@@ -15,7 +15,7 @@ use std::process::Command;
 
 use fleet_update::app::App;
 use fleet_update::migrate::catalog::{self, Catalog, Step};
-use fleet_update::migrate::{HomeOutcome, MemoryHome, StepOutcome, cases, evaluate};
+use fleet_update::migrate::{HomeOutcome, HomeView, MemoryHome, StepOutcome, cases, evaluate};
 
 const MIGRATIONS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/migrations");
 const DEMO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/apps");
@@ -571,4 +571,46 @@ fn a_diff_shows_no_secret_of_its_home_in_any_format() {
             assert!(!diff.contains(secret), "{format}: {secret} in\n{diff}");
         }
     }
+}
+
+/// A home that this program fails on as soon as it reads it, as if by a defect that nobody knows yet.
+struct Breaking;
+
+impl HomeView for Breaking {
+    fn read(&self, _: &str) -> std::io::Result<Option<Vec<u8>>> {
+        panic!("an unheard-of text: sk-ant-canary");
+    }
+
+    fn names(&self, _: &str) -> std::io::Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+
+    fn folder(&self, _: &str) -> std::io::Result<Option<bool>> {
+        Ok(None)
+    }
+
+    fn unwritable(&self, _: &str) -> Option<String> {
+        None
+    }
+}
+
+#[test]
+fn a_home_that_this_program_fails_on_is_a_row() {
+    let (app, catalog) = hermes();
+    fleet_update::defect::tell_only_places();
+    let (evaluation, after) = evaluate(&app, &catalog, &Breaking, Some(50));
+    assert_eq!(evaluation.outcome, HomeOutcome::Failed);
+    assert!(
+        evaluation
+            .reason
+            .contains("a defect of this program, at tests/migrations.rs:"),
+        "{}",
+        evaluation.reason
+    );
+    assert!(
+        !evaluation.reason.contains("canary"),
+        "{}",
+        evaluation.reason
+    );
+    assert!(after.is_empty());
 }

@@ -26,6 +26,7 @@ pub use version::Stamp;
 pub use view::{HomeView, MemoryHome};
 
 use crate::app::App;
+use crate::defect;
 use crate::digest::sha256;
 use crate::document::{self, Edit, Path, Value};
 use ops::Draft;
@@ -238,7 +239,8 @@ impl Evaluation {
 /// New bytes of files, by path relative to the home.
 pub type After = BTreeMap<String, Vec<u8>>;
 
-/// What a home needs to be what code that expects `expected` would read; nothing is written.
+/// What a home needs to be what code that expects `expected` would read; nothing is written. A file that this program
+/// fails on costs its own home a row, and the homes beside it nothing.
 #[must_use]
 pub fn evaluate(
     app: &App,
@@ -246,10 +248,21 @@ pub fn evaluate(
     view: &dyn HomeView,
     expected: Option<u32>,
 ) -> (Evaluation, After) {
-    match prepare(app, catalog, view, expected) {
+    or_failed(expected, || match prepare(app, catalog, view, expected) {
         Ok(prepared) => prepared.run(app, view),
         Err(evaluation) => (*evaluation, After::new()),
-    }
+    })
+}
+
+/// What `work` says, or that this program has a defect.
+fn or_failed(
+    expected: Option<u32>,
+    work: impl FnOnce() -> (Evaluation, After),
+) -> (Evaluation, After) {
+    defect::guard(work).unwrap_or_else(|defect| {
+        let failed = Evaluation::new(HomeOutcome::Failed, defect.to_string(), expected);
+        (failed, After::new())
+    })
 }
 
 /// A home that needs steps, before any of them is applied.

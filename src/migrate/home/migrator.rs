@@ -31,7 +31,7 @@ use super::{Folder, MAX_BYTES, Native, Witness};
 use crate::app::{App, Migrator};
 use crate::helper;
 use crate::migrate::native::{self, Before, Start};
-use crate::migrate::{After, Catalog, Evaluation, HomeOutcome, HomeView as _};
+use crate::migrate::{After, Catalog, Evaluation, HomeOutcome, HomeView as _, or_failed};
 use crate::screen;
 
 /// How the folder of a copy is called; one that a killed run left is removed by the next.
@@ -82,9 +82,9 @@ impl Asked<'_> {
             Ok((before, after))
         });
         match asked {
-            Ok((before, after)) => {
+            Ok((before, after)) => or_failed(found.to, || {
                 native::judge(self.app, migrator, self.view, start, (&before, &after))
-            }
+            }),
             Err(why) => without(found, &format!("its own migrator: {why}")),
         }
     }
