@@ -29,6 +29,7 @@ use serde::{Deserialize, Serialize};
 pub use crate::app::Format;
 pub use diff::changed_paths;
 pub use path::{Key, Path};
+pub(crate) use value::Lookup;
 pub use value::Value;
 
 /// Files of a home that are larger are not read.

@@ -51,21 +51,33 @@ impl PartialEq for Value {
 
 /// Whether two mappings hold the same keys with the same values, in whatever order.
 fn same_entries(a: &[(Value, Value)], b: &[(Value, Value)]) -> bool {
-    // Nearly always the order is the same, too, but for an entry more or less.
-    let mut next = 0;
-    a.len() == b.len()
-        && a.iter().all(|(key, value)| {
-            let (behind, before) = (b[next..].iter(), b[..next].iter());
-            let found = behind.chain(before).position(|(other, _)| other == key);
-            match found {
-                Some(steps) => {
-                    let place = (next + steps) % b.len();
-                    next = (place + 1) % b.len();
-                    b[place].1 == *value
-                }
-                None => false,
-            }
-        })
+    let mut lookup = Lookup::new(b);
+    a.len() == b.len() && a.iter().all(|(key, value)| lookup.find(key) == Some(value))
+}
+
+/// Finds entries of one mapping by the keys of another one, which nearly always come in the same order, but for
+/// one more or less: each search begins where the last one ended.
+#[derive(Debug)]
+pub(crate) struct Lookup<'v> {
+    entries: &'v [(Value, Value)],
+    next: usize,
+}
+
+impl<'v> Lookup<'v> {
+    /// Of these entries.
+    pub(crate) const fn new(entries: &'v [(Value, Value)]) -> Self {
+        Self { entries, next: 0 }
+    }
+
+    /// The value under a key.
+    pub(crate) fn find(&mut self, key: &Value) -> Option<&'v Value> {
+        let (before, behind) = self.entries.split_at(self.next);
+        let mut all = behind.iter().chain(before);
+        let steps = all.position(|(own, _)| own == key)?;
+        let place = (self.next + steps) % self.entries.len();
+        self.next = place + 1;
+        Some(&self.entries[place].1)
+    }
 }
 
 impl Value {

@@ -8,7 +8,7 @@
 use super::catalog::Step;
 use super::ops::{Draft, DraftFile};
 use super::{Change, Stamp};
-use crate::document::{Key, Path, Value};
+use crate::document::{Key, Lookup, Path, Value};
 
 /// Every value that changed, the version among them, or why the draft must not be written.
 pub(super) fn changes(draft: &Draft<'_>, steps: &[&Step]) -> Result<Vec<Change>, String> {
@@ -55,32 +55,39 @@ pub(super) struct Leaf<'v> {
 /// Every value that differs.
 pub(super) fn leaves<'v>(before: &'v Value, after: &'v Value) -> Vec<Leaf<'v>> {
     let mut found = Vec::new();
-    collect(Some(before), Some(after), &mut Path::root(), &mut found);
+    if before != after {
+        collect(Some(before), Some(after), &mut Path::root(), &mut found);
+    }
     found
 }
 
-/// Finds the differences between two values; what came or went as a whole mapping is named key by key.
+/// Finds the differences between two values that differ; what came or went as a whole mapping is named key by key.
 fn collect<'v>(
     before: Option<&'v Value>,
     after: Option<&'v Value>,
     path: &mut Path,
     found: &mut Vec<Leaf<'v>>,
 ) {
-    if before == after {
-        return;
-    }
     if let (Some(old), Some(new)) = (entries(before), entries(after))
         && (!old.is_empty() || !new.is_empty())
     {
+        let mut differ = |key: &Value, before: Option<&'v Value>, after: Option<&'v Value>| {
+            path.0.push(key.to_key());
+            collect(before, after, path, found);
+            path.0.pop();
+        };
+        let mut lookup = Lookup::new(new);
         for (key, value) in old {
-            path.0.push(key.to_key());
-            collect(Some(value), find(new, key), path, found);
-            path.0.pop();
+            let now = lookup.find(key);
+            if now != Some(value) {
+                differ(key, Some(value), now);
+            }
         }
-        for (key, value) in new.iter().filter(|(key, _)| find(old, key).is_none()) {
-            path.0.push(key.to_key());
-            collect(None, Some(value), path, found);
-            path.0.pop();
+        let mut lookup = Lookup::new(old);
+        for (key, value) in new {
+            if lookup.find(key).is_none() {
+                differ(key, None, Some(value));
+            }
         }
         return;
     }
@@ -97,13 +104,6 @@ fn entries(value: Option<&Value>) -> Option<&[(Value, Value)]> {
         None | Some(Value::Null) => Some(&[]),
         Some(value) => value.as_map(),
     }
-}
-
-fn find<'v>(entries: &'v [(Value, Value)], key: &Value) -> Option<&'v Value> {
-    entries
-        .iter()
-        .find(|(own, _)| own == key)
-        .map(|(_, value)| value)
 }
 
 struct Proof<'d> {

@@ -92,10 +92,14 @@ impl Yaml {
     /// # Errors
     /// When not every loader of the application would read the bytes, and read them alike.
     pub fn parse(bytes: &[u8]) -> Result<Self, Invalid> {
-        let bom = preflight::bom(bytes);
-        let text = preflight::text(bytes)?;
-        let part = Part::read(text[bom..].to_owned(), 0)?;
-        Ok(Self::of(part, &text[..bom]))
+        let (bom, part) = Self::read(bytes)?;
+        Ok(Self::of(part, bom))
+    }
+
+    /// The BOM of a text, and what it says behind it.
+    fn read(bytes: &[u8]) -> Result<(&str, Part), Invalid> {
+        let (bom, body) = preflight::text(bytes)?.split_at(preflight::bom(bytes));
+        Ok((bom, Part::read(body.to_owned(), 0)?))
     }
 
     /// The document that a part is all of.
@@ -338,11 +342,11 @@ impl Document for Yaml {
         if self.is_proved {
             return Ok(());
         }
-        let read = Self::parse(self.text.as_bytes())?;
+        let (_, read) = Self::read(self.text.as_bytes())?;
         if read.value != self.value {
             return Err(Invalid::new(0, "the edits together mean something else"));
         }
-        if read.comments != self.comments {
+        if read.tree.comments != self.comments {
             return Err(Invalid::new(0, "a comment would be lost"));
         }
         Ok(())

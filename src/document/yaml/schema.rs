@@ -269,6 +269,12 @@ fn decimal(text: &str) -> bool {
 }
 
 fn int(text: &str) -> Result<Value, String> {
+    // Nearly all are these; a leading zero makes another number of the same digits.
+    if let [b'1'..=b'9', ..] | b"0" = unsigned(text).as_bytes()
+        && let Ok(value) = text.parse()
+    {
+        return Ok(Value::Int(value));
+    }
     let bare = text.replace('_', "");
     let digits = unsigned(&bare);
     let sign = if bare.starts_with('-') { -1 } else { 1 };

@@ -13,8 +13,6 @@ use granit_parser::ScalarStyle;
 use super::super::{Key, Path, Scalar, Value};
 
 pub(super) use build::build;
-#[cfg(test)]
-pub(super) use build::told_comments;
 
 /// The number of a node in its tree.
 pub(super) type Id = usize;

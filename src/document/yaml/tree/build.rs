@@ -16,8 +16,7 @@ use super::{Id, Kind, Node, Tree};
 /// Reads one document.
 pub(in super::super) fn build(text: &str, lines: &Lines<'_>) -> Result<Tree, Invalid> {
     let mut builder = Builder::new(text, lines);
-    // Comments are found faster than the parser tells them (`comments`).
-    for event in Parser::new_from_str_with_options(text, options(false)) {
+    for event in Parser::new_from_str_with_options(text, options()) {
         let (event, span) = event.map_err(|error| {
             let line = lines.above() + error.marker().line();
             Invalid::new(line, error.info().to_string())
@@ -29,37 +28,20 @@ pub(in super::super) fn build(text: &str, lines: &Lines<'_>) -> Result<Tree, Inv
     Ok(builder.tree)
 }
 
-/// The comments as the parser tells them.
-#[cfg(test)]
-pub(in super::super) fn told_comments(text: &str) -> Option<Vec<Range<usize>>> {
-    let mut found = Vec::new();
-    for event in Parser::new_from_str_with_options(text, options(true)) {
-        let (event, span) = event.ok()?;
-        if let Event::Comment(..) = event {
-            found.push(span.byte_range()?);
-        }
-    }
-    // Those of the header of a block scalar come after the scalar.
-    found.sort_unstable_by_key(|comment| comment.start);
-    Some(found)
-}
-
 /// How the parser is asked to read.
-fn options(emit_comments: bool) -> granit_parser::Options {
+fn options() -> granit_parser::Options {
     granit_parser::options! {
         disallow_directives: true,
         block_scalar_eof_without_line_feed: true,
         emit_anchor_events: true,
-        emit_comments: emit_comments,
-        max_buffered_comment_events: usize::MAX,
     }
 }
 
 /// A collection that is being read.
 struct Open {
     id: Id,
-    /// The children so far: items, or keys and values in turn.
-    children: Vec<Id>,
+    /// Where its children begin among those of all that is open: items, or keys and values in turn.
+    children: usize,
     is_map: bool,
     is_flow: bool,
 }
@@ -69,6 +51,8 @@ struct Builder<'t> {
     lines: &'t Lines<'t>,
     tree: Tree,
     open: Vec<Open>,
+    /// The children so far of all that is open, those of the innermost last.
+    children: Vec<Id>,
     names: HashSet<String>,
     documents: usize,
     is_explicit: bool,
@@ -83,11 +67,13 @@ struct Builder<'t> {
 
 impl<'t> Builder<'t> {
     fn new(text: &'t str, lines: &'t Lines<'t>) -> Self {
+        // A colon seldom stands for more than two nodes; a text of colons alone is refused soon.
+        let colons = text.bytes().filter(|byte| *byte == b':').count();
         Builder {
             text,
             lines,
             tree: Tree {
-                nodes: Vec::with_capacity(text.len() / 24),
+                nodes: Vec::with_capacity(8 + (2 * colons).min(text.len() / 12)),
                 root: None,
                 comments: Vec::new(),
                 anchors: Vec::new(),
@@ -96,6 +82,7 @@ impl<'t> Builder<'t> {
                 opaque: Vec::new(),
             },
             open: Vec::new(),
+            children: Vec::new(),
             names: HashSet::new(),
             documents: 0,
             is_explicit: false,
@@ -187,9 +174,9 @@ impl Builder<'_> {
     fn add(&mut self, kind: Kind, range: Range<usize>, span: &Span) -> Id {
         let id = self.tree.nodes.len();
         let tag = span.tag_span().and_then(|tag| tag.byte_range());
-        let parent = match self.open.last_mut() {
+        let parent = match self.open.last() {
             Some(open) => {
-                open.children.push(id);
+                self.children.push(id);
                 open.id
             }
             None => {
@@ -362,7 +349,7 @@ impl Builder<'_> {
         let id = self.add(kind, range, span);
         self.open.push(Open {
             id,
-            children: Vec::new(),
+            children: self.children.len(),
             is_map,
             is_flow,
         });
@@ -375,11 +362,14 @@ impl Builder<'_> {
         };
         let id = open.id;
         let mut end = range.end;
+        let count = self.children.len() - open.children;
         let kind = if open.is_map {
-            let mut entries = Vec::with_capacity(open.children.len() / 2);
+            let mut entries = Vec::with_capacity(count / 2);
             let mut at = self.tree.nodes[id].body;
-            for pair in open.children.chunks_exact(2) {
-                let entry = self.entry(pair[0], pair[1], at, open.is_flow)?;
+            for pair in 0..count / 2 {
+                let key = open.children + 2 * pair;
+                let (key, value) = (self.children[key], self.children[key + 1]);
+                let entry = self.entry(key, value, at, open.is_flow)?;
                 at = self.follows(at, entry.start, self.tree.end_of(&entry))?;
                 entries.push(entry);
             }
@@ -391,9 +381,10 @@ impl Builder<'_> {
             }
             Kind::Map(open.is_flow, entries)
         } else {
-            let mut items = Vec::with_capacity(open.children.len());
+            let mut items = Vec::with_capacity(count);
             let mut at = None;
-            for value in open.children {
+            for child in 0..count {
+                let value = self.children[open.children + child];
                 let item = self.item(value, at, open.is_flow);
                 if !open.is_flow {
                     self.place_empty(value, item.start + 1);
@@ -410,6 +401,7 @@ impl Builder<'_> {
             }
             Kind::Seq(open.is_flow, items)
         };
+        self.children.truncate(open.children);
         let node = &mut self.tree.nodes[id];
         node.kind = kind;
         node.range.end = end;

@@ -1,7 +1,7 @@
 //! Finds the comments of a text whose scalars are known.
 //!
-//! A `#` begins one unless it stands in a scalar: an anchor or a tag that may be read holds none. The parser could
-//! tell them, and reading would take a sixth to a half longer.
+//! A `#` begins one unless it stands in a scalar: an anchor or a tag that may be read holds none. The parser can be
+//! built to tell them; reading takes a tenth longer if it is, and a sixth to a half if it does.
 
 use std::ops::Range;
 

@@ -86,7 +86,7 @@ impl Builder<'_> {
             None => return self.tree.start,
             Some(open) => open,
         };
-        open.children.last().map_or_else(
+        self.children[open.children..].last().map_or_else(
             || self.tree.nodes[open.id].body,
             |last| self.tree.nodes[*last].range.end,
         )
