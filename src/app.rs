@@ -11,6 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Kind, Result};
 
+pub use expression::Expression;
+
+mod expression;
+
 /// The applications and migrations that are part of the program.
 pub static BUILTIN: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/migrations");
 
@@ -67,7 +71,7 @@ pub struct HomeRules {
     /// The profile that the root home itself is.
     pub default_profile: String,
     /// What a profile's name looks like (a regular expression for the whole name).
-    pub profile_pattern: String,
+    pub profile_pattern: Expression,
     /// A folder below `profiles` is a profile only if it holds one of these.
     #[serde(default)]
     pub markers: Vec<String>,
@@ -174,6 +178,13 @@ pub struct CommandRules {
     /// File names of its scripts or executables.
     #[serde(default)]
     pub scripts: Vec<String>,
+    /// Sources of the application's launchers, which an interpreter gets with `-c` and which run one of these modules
+    /// or scripts in the same process. Groups of the expression say which, and more; all but `module` are written as
+    /// Python writes a text: `module`, `script` or `source` (a launcher's source again), `words` (a list that
+    /// replaces the words of the command line), `site` (the folder in which imports are looked up first), `home` (the
+    /// home that is used unless the environment names one).
+    #[serde(default)]
+    pub inline: Vec<Expression>,
     /// Flags that name the profile.
     #[serde(default)]
     pub profile_flags: Vec<String>,
@@ -269,11 +280,16 @@ impl App {
         let app: Self = toml_edit::de::from_str(text).map_err(|error| {
             Error::new(Kind::Input, format!("cannot read {}", path.display())).with_source(error)
         })?;
-        for (key, pattern) in [
-            ("home.profile_pattern", &app.home.profile_pattern),
-            ("code.version_pattern", &app.code.version_pattern),
-        ] {
-            regex_lite::Regex::new(pattern).map_err(|error| {
+        let inline = app.command.inline.iter();
+        let version = regex_lite::Regex::new(&app.code.version_pattern);
+        for (key, checked) in [
+            ("home.profile_pattern", app.home.profile_pattern.check()),
+            ("code.version_pattern", version.map(drop)),
+        ]
+        .into_iter()
+        .chain(inline.map(|form| ("command.inline", form.check())))
+        {
+            checked.map_err(|error| {
                 Error::new(Kind::Input, format!("{}: {key}", path.display())).with_source(error)
             })?;
         }

@@ -236,6 +236,7 @@ impl<'a> Assembly<'a> {
                 recognised: Recognised {
                     kind: report.kind.clone(),
                     profile: None,
+                    home: None,
                     managed: true,
                 },
             });

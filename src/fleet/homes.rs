@@ -118,7 +118,6 @@ pub fn enumerate(app: &App, uid: u32, candidates: &[Candidate]) -> HomesFound {
     let mut search = Search {
         app,
         uid,
-        pattern: regex_lite::Regex::new(&format!("^(?:{})$", app.home.profile_pattern)).ok(),
         homes: BTreeMap::new(),
         listed: BTreeSet::new(),
         found: HomesFound::default(),
@@ -134,7 +133,6 @@ pub fn enumerate(app: &App, uid: u32, candidates: &[Candidate]) -> HomesFound {
 struct Search<'a> {
     app: &'a App,
     uid: u32,
-    pattern: Option<regex_lite::Regex>,
     homes: BTreeMap<(u64, u64), Home>,
     /// Root homes whose profiles were listed.
     listed: BTreeSet<(u64, u64)>,
@@ -404,10 +402,7 @@ impl Search<'_> {
             Title::Above => marked(),
             Title::Profile => {
                 name != self.app.home.default_profile
-                    && self
-                        .pattern
-                        .as_ref()
-                        .is_some_and(|pattern| pattern.is_match(&name))
+                    && self.app.home.profile_pattern.is_match(&name)
                     && (self.app.home.markers.is_empty() || marked())
             }
         };

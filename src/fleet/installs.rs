@@ -189,9 +189,11 @@ struct Started {
 
 impl Started {
     fn of(app: &App, program: &Program) -> Option<Self> {
-        let argv = &program.argv;
-        let (word, script) = if runtimes::is_script(app, argv.first()?) {
-            let script = program.absolute(argv.first()?)?;
+        let own = program.absolute(program.argv.first()?);
+        let own = own.filter(|_| runtimes::is_script(app, &program.argv[0]));
+        let launched = own.as_deref().and_then(launched);
+        let argv = launched.as_ref().unwrap_or(&program.argv);
+        let (word, script) = if let (Some(script), None) = (own, &launched) {
             (shebang(&script), Some(script))
         } else {
             let script = argv
@@ -223,6 +225,7 @@ impl Started {
             .take_while(|word| word.starts_with('-') && !word.starts_with("-m"))
             .any(|flags| !flags.starts_with("--") && flags.contains(['I', 'P']));
         let by_module = script.is_none();
+        first.extend(runtimes::inline_of(app, argv).and_then(|inline| inline.site));
         if by_module && !isolated {
             first.extend(program.cwd.clone());
         }
@@ -314,6 +317,17 @@ fn shebang(script: &Path) -> Option<String> {
         return Some(path.trim_matches('"').to_owned());
     }
     Some(program.to_owned())
+}
+
+/// The command line that a launcher of two lines becomes: a shell's `exec PROGRAM WORD… "$@"`.
+fn launched(script: &Path) -> Option<Vec<String>> {
+    let bytes = read_bounded(script, SMALL_LIMIT, true).ok()?;
+    let text = String::from_utf8(bytes).ok()?;
+    let command = text.strip_prefix("#!/bin/sh\nexec ")?;
+    let mut words = shlex::split(command.strip_suffix(" \"$@\"\n")?)?;
+    // What an argument would be is not known, and no matter to which code is run.
+    words.retain(|word| !word.is_empty());
+    (!words.is_empty()).then_some(words)
 }
 
 /// The virtual environment of an interpreter: the folder with `pyvenv.cfg`, beside it or above.

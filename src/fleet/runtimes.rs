@@ -7,6 +7,7 @@
 //!
 //! Nothing here reads a file or a process: values in, values out.
 
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +15,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{Process, SelfReport};
 use crate::app::App;
+
+pub use inline::Inline;
+
+mod inline;
 
 /// The kind of a process of the application that its descriptor does not know.
 pub const OTHER: &str = "other";
@@ -28,6 +33,9 @@ pub struct Recognised {
     pub kind: String,
     /// The profile that a flag names.
     pub profile: Option<String>,
+    /// The home that its launcher sets unless the environment names one.
+    #[serde(default)]
+    pub home: Option<PathBuf>,
     /// Whether the descriptor knows the kind.
     pub managed: bool,
 }
@@ -39,8 +47,14 @@ pub struct Recognised {
 /// A subcommand that is one word away from a runtime's (`gateway status`) only controls it.
 #[must_use]
 pub fn recognise(app: &App, argv: &[String]) -> Option<Recognised> {
-    let words = arguments(app, argv)?;
-    let profile = profile_flag(app, words);
+    let run = run_of(app, argv)?;
+    let words = &run.words[..];
+    let found = |kind: &str, managed| Recognised {
+        kind: kind.to_owned(),
+        profile: profile_flag(app, words),
+        home: run.inline.as_ref().and_then(|inline| inline.home.clone()),
+        managed,
+    };
     let positional = positional(app, words);
     let matching = app
         .runtimes
@@ -48,11 +62,7 @@ pub fn recognise(app: &App, argv: &[String]) -> Option<Recognised> {
         .filter(|runtime| is_prefix(&runtime.subcommand, &positional))
         .max_by_key(|runtime| runtime.subcommand.len());
     if let Some(runtime) = matching {
-        return Some(Recognised {
-            kind: runtime.kind.clone(),
-            profile,
-            managed: true,
-        });
+        return Some(found(&runtime.kind, true));
     }
     let first = positional.first()?;
     if let Some(runtime) = app
@@ -61,17 +71,10 @@ pub fn recognise(app: &App, argv: &[String]) -> Option<Recognised> {
         .find(|runtime| runtime.subcommand.first().is_some_and(|word| word == first))
     {
         // The group without a word runs its first command; with another word it controls a runtime.
-        return (positional.len() == 1 && !asks_for_help(words)).then(|| Recognised {
-            kind: runtime.kind.clone(),
-            profile,
-            managed: true,
-        });
+        return (positional.len() == 1 && !asks_for_help(words))
+            .then(|| found(&runtime.kind, true));
     }
-    Some(Recognised {
-        kind: OTHER.to_owned(),
-        profile,
-        managed: false,
-    })
+    Some(found(OTHER, false))
 }
 
 /// Whether the program of a command line is a shell: it then only waits for what its script starts.
@@ -89,18 +92,45 @@ pub fn is_shell(argv: &[String]) -> bool {
 /// The words of a command line up to the application's own program: what decides which code it runs.
 #[must_use]
 pub fn program_words<'a>(app: &App, argv: &'a [String]) -> &'a [String] {
-    let rest = arguments(app, argv).map_or(0, <[String]>::len);
-    &argv[..argv.len() - rest]
+    let count = run_of(app, argv).map_or(argv.len(), |run| run.program);
+    &argv[..count]
 }
 
-/// The words after the application's own program, if the command line runs it.
-fn arguments<'a>(app: &App, argv: &'a [String]) -> Option<&'a [String]> {
+/// What the source of a command line says, if it is one of the application's launchers.
+#[must_use]
+pub fn inline_of(app: &App, argv: &[String]) -> Option<Inline> {
+    run_of(app, argv)?.inline
+}
+
+/// How a command line runs the application's own program.
+struct Run<'a> {
+    /// How many words name the program.
+    program: usize,
+    /// The words that the program gets.
+    words: Cow<'a, [String]>,
+    /// The source that runs it, if one does.
+    inline: Option<Inline>,
+}
+
+impl<'a> Run<'a> {
+    /// A program that gets the rest of a command line.
+    fn rest(argv: &'a [String], words: &'a [String]) -> Self {
+        Self {
+            program: argv.len() - words.len(),
+            words: Cow::Borrowed(words),
+            inline: None,
+        }
+    }
+}
+
+/// How a command line runs the application's own program, if it does.
+fn run_of<'a>(app: &App, argv: &'a [String]) -> Option<Run<'a>> {
     let (program, rest) = argv.split_first()?;
     if is_script(app, program) {
-        return Some(rest);
+        return Some(Run::rest(argv, rest));
     }
     match interpreter(program)? {
-        Interpreter::Python => python_arguments(app, rest),
+        Interpreter::Python => python_run(app, argv),
         Interpreter::Other => {
             // Only the script itself: what stands before it are the interpreter's own flags.
             let at = rest.iter().position(|word| !word.starts_with(['-', '+']))?;
@@ -108,7 +138,7 @@ fn arguments<'a>(app: &App, argv: &'a [String]) -> Option<&'a [String]> {
             if flags.iter().any(|flag| is_inline_code(flag)) {
                 return None;
             }
-            is_script(app, &rest[at]).then(|| &rest[at + 1..])
+            is_script(app, &rest[at]).then(|| Run::rest(argv, &rest[at + 1..]))
         }
     }
 }
@@ -139,17 +169,18 @@ fn is_inline_code(flag: &str) -> bool {
         || matches!(flag, "--eval" | "--print")
 }
 
-/// Reads Python's own flags up to `-m MODULE` or the script (the manual's "Command line and environment").
-fn python_arguments<'a>(app: &App, words: &'a [String]) -> Option<&'a [String]> {
-    let mut at = 0;
-    while let Some(word) = words.get(at) {
+/// Reads Python's own flags up to `-m MODULE`, `-c SOURCE` or the script (the manual's "Command line and environment").
+fn python_run<'a>(app: &App, argv: &'a [String]) -> Option<Run<'a>> {
+    let rest_from = |at: usize| Run::rest(argv, &argv[at..]);
+    let mut at = 1;
+    while let Some(word) = argv.get(at) {
         at += 1;
         let Some(flags) = word.strip_prefix('-').filter(|flags| !flags.is_empty()) else {
-            return is_program(app, word).then(|| &words[at..]);
+            return is_program(app, word).then(|| rest_from(at));
         };
         if flags == "-" {
-            let script = words.get(at)?;
-            return is_program(app, script).then(|| &words[at + 1..]);
+            let script = argv.get(at)?;
+            return is_program(app, script).then(|| rest_from(at + 1));
         }
         if flags.starts_with('-') {
             // The one long flag that takes a value; the others stand alone.
@@ -165,15 +196,23 @@ fn python_arguments<'a>(app: &App, words: &'a [String]) -> Option<&'a [String]> 
         let attached = &flags[index + 1..];
         let value = if attached.is_empty() {
             at += 1;
-            words.get(at - 1)?.as_str()
+            argv.get(at - 1)?.as_str()
         } else {
             attached
         };
         match flag {
-            'c' => return None,
+            'c' => {
+                let inline = inline::read(app, value)?;
+                let words = inline.words.clone();
+                return Some(Run {
+                    program: if words.is_some() { argv.len() } else { at },
+                    words: words.map_or(Cow::Borrowed(&argv[at..]), Cow::Owned),
+                    inline: Some(inline),
+                });
+            }
             'm' => {
                 let known = app.command.modules.iter().any(|module| module == value);
-                return known.then(|| &words[at..]);
+                return known.then(|| rest_from(at));
             }
             _ => {}
         }
@@ -210,7 +249,6 @@ fn file_name(word: &str) -> &str {
 /// The profile that a flag names, wherever it stands: the first one counts, up to `--`.
 fn profile_flag(app: &App, words: &[String]) -> Option<String> {
     let flags = &app.command.profile_flags;
-    let pattern = regex_lite::Regex::new(&format!("^(?:{})$", app.home.profile_pattern)).ok()?;
     let mut words = words.iter();
     while let Some(word) = words.next() {
         if word == "--" {
@@ -227,7 +265,7 @@ fn profile_flag(app: &App, words: &[String]) -> Option<String> {
             continue;
         };
         let name = value.trim().to_lowercase();
-        return pattern.is_match(&name).then_some(name);
+        return app.home.profile_pattern.is_match(&name).then_some(name);
     }
     None
 }
@@ -329,7 +367,7 @@ pub fn home_of(
     if !process.env_readable {
         return unknown("its environment may not be read");
     }
-    let Some(root) = root_of(app, process, account_home) else {
+    let Some(root) = root_of(app, process, recognised, account_home) else {
         return unknown("its owner has no home folder, and its environment names none");
     };
     let one = |home: PathBuf, evidence: String| HomeEvidence {
@@ -391,7 +429,7 @@ pub fn named_place(
     recognised: &Recognised,
     account_home: Option<&Path>,
 ) -> Option<PathBuf> {
-    let root = root_of(app, process, account_home).filter(|_| process.env_readable)?;
+    let root = root_of(app, process, recognised, account_home).filter(|_| process.env_readable)?;
     match &recognised.profile {
         Some(profile) => profile_home(app, &root.path, profile),
         None => Some(root.profile.unwrap_or(root.path)),
@@ -406,7 +444,12 @@ struct Root {
     evidence: String,
 }
 
-fn root_of(app: &App, process: &Process, account_home: Option<&Path>) -> Option<Root> {
+fn root_of(
+    app: &App,
+    process: &Process,
+    recognised: &Recognised,
+    account_home: Option<&Path>,
+) -> Option<Root> {
     let variable = |name: &str| {
         process
             .env
@@ -425,11 +468,13 @@ fn root_of(app: &App, process: &Process, account_home: Option<&Path>) -> Option<
         _ => (PathBuf::new(), ""),
     };
     let native = (!folder.as_os_str().is_empty()).then(|| folder.join(&app.home.root));
+    let from_launcher = recognised.home.as_deref().and_then(Path::to_str);
     let named = app
         .home
         .env
         .as_deref()
-        .and_then(|name| Some((name, variable(name)?)));
+        .and_then(|name| Some((name, variable(name)?)))
+        .or_else(|| Some(("its launcher", from_launcher?)));
     let Some((name, value)) = named else {
         return native.map(|path| Root {
             path,

@@ -222,6 +222,7 @@ mod tests {
             recognised: Recognised {
                 kind: "serve".into(),
                 profile: None,
+                home: None,
                 managed: true,
             },
             foreign: false,

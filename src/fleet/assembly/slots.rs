@@ -113,6 +113,7 @@ impl Assembly<'_> {
                 recognised: Recognised {
                     kind: OTHER.to_owned(),
                     profile: None,
+                    home: None,
                     managed: false,
                 },
                 process,

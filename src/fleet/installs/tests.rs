@@ -76,6 +76,55 @@ fn a_virtual_environment_is_read_without_running_it() {
     }
 }
 
+/// A launcher that says where its code is: as a process, and as a script of two lines that becomes one.
+#[test]
+fn a_launcher_says_which_code_it_runs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = resolved(folder.path());
+    let (checkout, env) = (root.join("it's/agent"), root.join("env"));
+    put(&checkout.join("hermes_cli/__init__.py"), "");
+    put(
+        &checkout.join("hermes_cli/config.py"),
+        "X = {\"_config_version\": 50}\n",
+    );
+    put(
+        &checkout.join("pyproject.toml"),
+        "[project]\nversion = \"0.22.2\"\n",
+    );
+    put(&checkout.join(".git/logs/HEAD"), "");
+    venv(&env, "pip");
+    let site = format!("\"{}\"", checkout.display());
+    let source = format!(
+        "import os, re, sys\nsys.path.insert(0, {site})\nfrom hermes_cli.main import main\nsys.exit(main())\n"
+    );
+    let python = env.join("bin/python").display().to_string();
+    let process = [&python, "-I", "-c", &source, "gateway", "run"].map(str::to_owned);
+    let quoted = source.replace('\'', "'\"'\"'");
+    let script = checkout.join(".hermes/bin/hermes");
+    put(
+        &script,
+        &format!("#!/bin/sh\nexec {python} -I -c '{quoted}' \"$@\"\n"),
+    );
+    let unit = [&script.display().to_string(), "gateway", "run"].map(str::to_owned);
+    for argv in [process.to_vec(), unit.to_vec()] {
+        let program = Program {
+            argv,
+            ..Program::default()
+        };
+        let place = locate(&app(), &program).expect("it is found");
+        let install = describe(&app(), &place);
+        assert_eq!((&install.path, install.kind), (&checkout, InstallKind::Git));
+        assert_eq!(install.version.as_deref(), Some("0.22.2"));
+        assert_eq!(install.config_version, Some(50));
+    }
+    // Whatever else a shell does with its words is not guessed.
+    put(
+        &script,
+        &format!("#!/bin/sh\ncd /\nexec {python} -I -c '{quoted}' \"$@\"\n"),
+    );
+    assert!(launched(&script).is_none());
+}
+
 /// `libexec` of a keg is the formula's environment, `opt/NAME` the keg in use, `bin` has links to its programs
 /// (Homebrew's Formula Cookbook and "Python for Formula Authors").
 #[test]

@@ -269,3 +269,29 @@ fn a_process_that_hides_its_environment_has_no_known_home() {
     hidden.env_readable = false;
     assert!(home(&hidden, &[], Sticky::Root).is_empty());
 }
+
+#[test]
+fn the_home_of_a_launcher_is_used_unless_the_environment_names_one() {
+    let ops = "/home/ann/.hermes/profiles/ops";
+    let source = format!(
+        "import os, sys, runpy; sys.path.insert(0, '/v'); os.environ['HERMES_HOME'] = os.environ.get('HERMES_HOME') \
+         or '{ops}'; runpy.run_module('hermes_cli.main', run_name='__main__', alter_sys=True)"
+    );
+    let root = PathBuf::from("/home/ann/.hermes");
+    let work = root.join("profiles/work");
+    for (env, words, expected) in [
+        (&[][..], "gateway run", PathBuf::from(ops)),
+        (&[("HERMES_HOME", "")], "gateway run", ops.into()),
+        (&[("HERMES_HOME", "/home/ann/.hermes")], "gateway run", root),
+        (&[], "-p work gateway run", work),
+    ] {
+        let mut started = process("", env);
+        started.argv = ["python", "-I", "-c", &source].map(str::to_owned).to_vec();
+        started.argv.extend(argv(words));
+        assert_eq!(
+            home(&started, &[], Sticky::Root),
+            [expected],
+            "{env:?} {words}"
+        );
+    }
+}

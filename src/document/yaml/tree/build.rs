@@ -67,13 +67,13 @@ struct Builder<'t> {
 
 impl<'t> Builder<'t> {
     fn new(text: &'t str, lines: &'t Lines<'t>) -> Self {
-        // A colon seldom stands for more than two nodes; a text of colons alone is refused soon.
+        // A colon seldom stands for more than three nodes; a text of colons alone is refused soon.
         let colons = text.bytes().filter(|byte| *byte == b':').count();
         Builder {
             text,
             lines,
             tree: Tree {
-                nodes: Vec::with_capacity(8 + (2 * colons).min(text.len() / 12)),
+                nodes: Vec::with_capacity(8 + (3 * colons).min(text.len() / 12)),
                 root: None,
                 comments: Vec::new(),
                 anchors: Vec::new(),
