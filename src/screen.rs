@@ -237,7 +237,7 @@ fn masked<'t>(
     }
     if let Some(pattern) = find(&ASSIGNED, &output) {
         let masked = pattern.replace_all(&output, |found: &regex_lite::Captures<'_>| {
-            if is_secret_name(&found[1]) && &found[3] != MASK {
+            if is_secret_name(&found[1]) && &found[3] != MASK && !is_truth(&found[3]) {
                 format!("{}{}{MASK}", &found[1], &found[2])
             } else {
                 found[0].to_owned()
@@ -256,6 +256,12 @@ fn masked<'t>(
         output = Cow::Owned(masked.into_owned());
     }
     output
+}
+
+/// Whether a value only says yes, no or nothing, as a program or a configuration writes it.
+fn is_truth(value: &str) -> bool {
+    let words = ["true", "false", "none", "null"];
+    words.iter().any(|word| value.eq_ignore_ascii_case(word))
 }
 
 /// Masks the secrets of a value that stands at `path`.
@@ -291,6 +297,13 @@ fn is_reference(content: &str) -> bool {
 
 /// Whether a word is too random to be a name: long, of mixed kinds of letters, and of high entropy.
 fn is_random(word: &str) -> bool {
+    // systemd-run(1) names a unit so.
+    if let Some(id) = word.strip_prefix("run-r")
+        && id.len() == 32
+        && id.bytes().all(|byte| byte.is_ascii_hexdigit())
+    {
+        return false;
+    }
     // Paths and kebab-case names are long as well; their parts are not random.
     if word.contains('/') && word.split('/').all(|part| part.len() < 20) {
         return false;
@@ -494,6 +507,26 @@ mod tests {
             }
         }
         assert!(tried < all / 2, "{tried} of {all}");
+    }
+
+    #[test]
+    fn a_truth_and_a_name_that_systemd_gives_are_no_secrets() {
+        for plain in [
+            "sys._pin_home = True; import x",
+            "token: none",
+            "auth=\"x\" session=false",
+            "run-r4f3c0d1e2b5a69788796a5b4c3d2e1f0.scope",
+        ] {
+            let masked = plain.replace("\"x\"", MASK);
+            assert_eq!(text(plain), masked);
+        }
+        for secret in [
+            "pin = Truest1",
+            "run-r4f3c0d1e2b5a69788796a5b4c3d2e1f0aa",
+            "run-x4f3c0d1e2b5a69788796a5b4c3d2e1f0",
+        ] {
+            assert!(text(secret).contains(MASK), "{secret}");
+        }
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod homes;
 mod kill;
 mod main_job;
 mod native;
+mod newest;
 mod operator;
 mod plan;
 mod witness;
