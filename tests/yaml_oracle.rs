@@ -139,7 +139,7 @@ fn same(ours: &Value, theirs: &Json, lenient: bool) -> bool {
                 other.to_bits() == value.to_bits() || other.is_nan() && value.is_nan()
             })
         }
-        (Value::Str(text), "str") => theirs[1] == json!(text),
+        (Value::Str(text), "str") => theirs[1] == json!(text.as_str()),
         (Value::Str(text), "bool") if lenient => matches!(text.as_str(), "y" | "Y" | "n" | "N"),
         (Value::Str(text), "float") if lenient => {
             text.contains(['e', 'E', '.']) && text.contains(|c: char| c.is_ascii_digit())

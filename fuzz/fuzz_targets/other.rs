@@ -30,10 +30,10 @@ fn yaml(value: serde_yaml::Value) -> Option<Value> {
         Yaml::Bool(value) => Value::Bool(value),
         Yaml::Number(number) => match (number.as_i64(), number.as_u64()) {
             (Some(value), _) => Value::Int(value),
-            (None, Some(value)) => Value::Str(value.to_string()),
+            (None, Some(value)) => Value::from(value.to_string()),
             (None, None) => Value::Float(number.as_f64()?),
         },
-        Yaml::String(text) => Value::Str(text),
+        Yaml::String(text) => Value::from(text),
         Yaml::Sequence(items) => Value::List(items.into_iter().map(yaml).collect::<Option<_>>()?),
         Yaml::Mapping(entries) => {
             let entries = entries.into_iter().map(|(key, value)| Some((yaml(key)?, yaml(value)?)));
@@ -46,7 +46,7 @@ fn yaml(value: serde_yaml::Value) -> Option<Value> {
 fn toml(value: toml_span::value::ValueInner<'_>) -> Option<Value> {
     use toml_span::value::ValueInner as Toml;
     Some(match value {
-        Toml::String(text) => Value::Str(text.into_owned()),
+        Toml::String(text) => Value::from(text.into_owned()),
         Toml::Integer(value) => Value::Int(value),
         Toml::Float(value) => Value::Float(value),
         Toml::Boolean(value) => Value::Bool(value),

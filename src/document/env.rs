@@ -73,7 +73,7 @@ impl Env {
         let bindings = Reader::new(&text).bindings();
         let mut entries: Vec<(Value, Value)> = Vec::new();
         for binding in &bindings {
-            let value = binding.value.clone().map_or(Value::Null, Value::Str);
+            let value = binding.value.as_deref().map_or(Value::Null, Value::from);
             match entries
                 .iter_mut()
                 .find(|(name, _)| name.as_str() == Some(&binding.name))
@@ -263,7 +263,7 @@ impl Document for Env {
             Some(Scalar {
                 path: Path::root().name(&binding.name),
                 at: binding.value_at.clone(),
-                value: Value::Str(binding.value.clone()?),
+                value: binding.value.as_deref()?.into(),
             })
         });
         Ok(bound.collect())

@@ -277,7 +277,7 @@ fn write(value: &Value, layout: Layout<'_>, column: &str) -> Result<String, Stri
             return Err("JSON has no such number".to_owned());
         }
         Value::Other("int", digits) if digits.bytes().all(|b| b.is_ascii_digit() || b == b'-') => {
-            return Ok(digits.clone());
+            return Ok(digits.to_string());
         }
         Value::Other(kind, _) => return Err(format!("a value of type {kind} cannot be written")),
         scalar => return Ok(scalar.to_json().to_string()),

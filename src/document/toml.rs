@@ -318,7 +318,7 @@ fn value_value(value: &TomlValue) -> Value {
         TomlValue::Integer(number) => Value::Int(*number.value()),
         TomlValue::Float(number) => Value::Float(*number.value()),
         TomlValue::Boolean(truth) => Value::Bool(*truth.value()),
-        TomlValue::Datetime(date) => Value::Other("datetime", date.value().to_string()),
+        TomlValue::Datetime(date) => Value::Other("datetime", date.value().to_string().into()),
         TomlValue::Array(items) => Value::List(items.iter().map(value_value).collect()),
         TomlValue::InlineTable(table) => table_value(table),
     }

@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+use compact_str::{CompactString, ToCompactString as _};
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -23,10 +24,10 @@ pub enum Value {
     Int(i64),
     /// Any other number.
     Float(f64),
-    /// Text.
-    Str(String),
+    /// Text; most of it is short, and takes no allocation of its own.
+    Str(CompactString),
     /// A scalar of another type (date, binary, a wide integer): its type and its text.
-    Other(&'static str, String),
+    Other(&'static str, CompactString),
     /// A sequence.
     List(Vec<Value>),
     /// A mapping, in the order written. Keys need not be text.
@@ -123,7 +124,7 @@ impl Value {
     #[must_use]
     pub fn to_key(&self) -> Key {
         match self {
-            Self::Str(text) => Key::Name(text.clone()),
+            Self::Str(text) => Key::Name(text.to_string()),
             other => Key::Other(other.key_text()),
         }
     }
@@ -136,7 +137,7 @@ impl Value {
             Self::Bool(value) => value.to_string(),
             Self::Int(value) => value.to_string(),
             Self::Float(value) => value.to_string(),
-            Self::Str(text) | Self::Other(_, text) => text.clone(),
+            Self::Str(text) | Self::Other(_, text) => text.to_string(),
             Self::List(_) | Self::Map(_) => self.to_json().to_string(),
         }
     }
@@ -237,19 +238,19 @@ impl From<&serde_json::Value> for Value {
             serde_json::Value::Number(number) => number.as_i64().map_or_else(
                 || {
                     if number.is_u64() {
-                        Self::Other("int", number.to_string())
+                        Self::Other("int", number.to_compact_string())
                     } else {
                         Self::Float(number.as_f64().unwrap_or(f64::NAN))
                     }
                 },
                 Self::Int,
             ),
-            serde_json::Value::String(text) => Self::Str(text.clone()),
+            serde_json::Value::String(text) => Self::Str(text.into()),
             serde_json::Value::Array(items) => Self::List(items.iter().map(Self::from).collect()),
             serde_json::Value::Object(entries) => Self::Map(
                 entries
                     .iter()
-                    .map(|(key, value)| (Self::Str(key.clone()), Self::from(value)))
+                    .map(|(key, value)| (Self::Str(key.into()), Self::from(value)))
                     .collect(),
             ),
         }
@@ -270,13 +271,13 @@ impl From<i64> for Value {
 
 impl From<&str> for Value {
     fn from(text: &str) -> Self {
-        Self::Str(text.to_owned())
+        Self::Str(text.into())
     }
 }
 
 impl From<String> for Value {
     fn from(text: String) -> Self {
-        Self::Str(text)
+        Self::Str(text.into())
     }
 }
 
@@ -351,7 +352,7 @@ impl<'de> Visitor<'de> for Reader {
     fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
         Ok(
             i64::try_from(value)
-                .map_or_else(|_| Value::Other("int", value.to_string()), Value::Int),
+                .map_or_else(|_| Value::Other("int", value.to_compact_string()), Value::Int),
         )
     }
 
@@ -360,7 +361,7 @@ impl<'de> Visitor<'de> for Reader {
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Value, E> {
-        Ok(Value::Str(text.to_owned()))
+        Ok(Value::Str(text.into()))
     }
 
     fn visit_unit<E>(self) -> Result<Value, E> {

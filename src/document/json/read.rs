@@ -91,7 +91,7 @@ impl Reader<'_> {
                 self.blanks();
             }
             let (node, value) = self.value()?;
-            values.push((Value::Str(name.clone().unwrap_or_default()), value));
+            values.push((name.as_deref().unwrap_or_default().into(), value));
             children.push(Child {
                 name,
                 start,
@@ -122,7 +122,7 @@ impl Reader<'_> {
             return self.fail(start, "a key is not in double quotes");
         }
         match self.scalar()?.1 {
-            Value::Str(name) => Ok(name),
+            Value::Str(name) => Ok(name.into()),
             _ => self.fail(start, "a key is not text"),
         }
     }
@@ -152,7 +152,7 @@ impl Reader<'_> {
             (serde_json::Value::Number(number), Some(text))
                 if number.is_f64() && !text.contains(['.', 'e', 'E']) =>
             {
-                Value::Other("int", text.to_owned())
+                Value::Other("int", text.into())
             }
             _ => Value::from(&json),
         };

@@ -31,7 +31,7 @@ pub(super) fn inline(value: &Value, like: ScalarStyle, in_flow: bool) -> Result<
         Value::Float(value) => float(*value),
         Value::Str(text) => string(text, like, in_flow),
         Value::Other(kind, text) => match schema::plain(text) {
-            Ok(Plain::Value(read)) if read == *value => text.clone(),
+            Ok(Plain::Value(read)) if read == *value => text.to_string(),
             _ => return Err(format!("a value of type {kind} cannot be written")),
         },
         Value::List(items) => {

@@ -27,12 +27,12 @@ pub(super) fn plain(text: &str) -> Result<Plain, String> {
     let value = match text.as_bytes().first() {
         None | Some(b'~' | b'n' | b'N') if is_null(text) => Value::Null,
         Some(b'y' | b'Y' | b'n' | b'N' | b't' | b'T' | b'f' | b'F' | b'o' | b'O') => {
-            truth(text).map_or_else(|| Value::Str(text.to_owned()), Value::Bool)
+            truth(text).map_or_else(|| Value::Str(text.into()), Value::Bool)
         }
         Some(b'-' | b'+' | b'.' | b'0'..=b'9') => number_or_date(text)?,
         Some(b'<') if text == "<<" => return Ok(Plain::Merge),
         Some(b'=') if text == "=" => return Err("a bare `=` cannot be read".to_owned()),
-        _ => Value::Str(text.to_owned()),
+        _ => Value::Str(text.into()),
     };
     Ok(Plain::Value(value))
 }
@@ -44,14 +44,14 @@ pub(super) fn plain(text: &str) -> Result<Plain, String> {
 pub(super) fn tagged(suffix: &str, text: &str) -> Result<Value, String> {
     let misfit = || format!("the text is no `!!{suffix}`");
     match suffix {
-        "str" => Ok(Value::Str(text.to_owned())),
+        "str" => Ok(Value::Str(text.into())),
         "null" => Ok(Value::Null),
         "bool" => truth_any_case(text).map(Value::Bool).ok_or_else(misfit),
         "int" if is_int(text) => int(text),
         "float" if is_float(text) || is_int(text) && decimal(text) => float(text),
         "timestamp" if is_timestamp(text) => timestamp(text),
         "binary" if !text.is_empty() && text.bytes().all(is_base64) => {
-            Ok(Value::Other("binary", text.to_owned()))
+            Ok(Value::Other("binary", text.into()))
         }
         "int" | "float" | "timestamp" | "binary" => Err(misfit()),
         _ => Err(format!("the tag `!!{suffix}` is not known")),
@@ -125,7 +125,7 @@ fn number_or_date(text: &str) -> Result<Value, String> {
     } else if is_timestamp(text) {
         timestamp(text)
     } else {
-        Ok(Value::Str(text.to_owned()))
+        Ok(Value::Str(text.into()))
     }
 }
 
@@ -290,7 +290,7 @@ fn int(text: &str) -> Result<Value, String> {
     if radix == 10 && digits.len() > MAX_DIGITS {
         return Err("a number that is too long".to_owned());
     }
-    let wide = || Ok(Value::Other("int", bare.trim_start_matches('+').to_owned()));
+    let wide = || Ok(Value::Other("int", bare.trim_start_matches('+').into()));
     if digits.contains(':') {
         let mut total: i64 = 0;
         for part in digits.split(':') {
@@ -442,7 +442,7 @@ fn timestamp(text: &str) -> Result<Value, String> {
     {
         return fail();
     }
-    Ok(Value::Other("timestamp", text.to_owned()))
+    Ok(Value::Other("timestamp", text.into()))
 }
 
 const fn is_base64(byte: u8) -> bool {

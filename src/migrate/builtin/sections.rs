@@ -13,7 +13,7 @@ pub(super) fn stt_model(draft: &mut Draft<'_>, options: &Value) -> Result<(), Fa
     };
     let provider = match stt.field("provider") {
         None | Some(Value::Null) => word(options, "default_provider").to_owned(),
-        Some(Value::Str(provider)) => provider.clone(),
+        Some(Value::Str(provider)) => provider.to_string(),
         Some(other) => {
             let reason = format!("text is expected, here is {}", other.kind());
             return Err(at(&Path::from(["stt", "provider"]), reason));

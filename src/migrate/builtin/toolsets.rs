@@ -60,7 +60,7 @@ fn names_in(value: &Value) -> Vec<String> {
                     .map(str::to_owned)
                     .collect()
             }
-            None => vec![text.clone()],
+            None => vec![text.to_string()],
         },
         _ => Vec::new(),
     }

@@ -285,7 +285,7 @@ impl Builder<'_> {
                 Err(format!("`{value}` is a broken number to some loaders"))
             }
             (None, ScalarStyle::Plain) => schema::plain(value),
-            (None, _) => Ok(Plain::Value(Value::Str(value.to_owned()))),
+            (None, _) => Ok(Plain::Value(Value::Str(value.into()))),
         };
         match plain {
             Ok(Plain::Value(read)) => {
