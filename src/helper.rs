@@ -28,7 +28,6 @@ mod worker;
 use beside::Beside;
 pub use living::end_all;
 pub use subject::Subject;
-use wire::Bounded;
 pub use wire::{read_message, write_message};
 use worker::{Terms, Worker};
 pub use worker::{close_inherited, dismiss_idle, ends_within};
@@ -178,9 +177,11 @@ impl<T: Task> Session<T> {
     }
 
     fn hand(&mut self, task: &T) -> Result<()> {
-        self.arm()?;
-        write_message(&mut self.worker.channel, &T::VERB)
-            .and_then(|()| write_message(&mut self.worker.channel, task))
+        let channel = &mut self.worker.channel;
+        channel.set_deadline(self.deadline);
+        channel
+            .write(&T::VERB)
+            .and_then(|()| channel.write(task))
             .map_err(|error| self.failed(error))
     }
 
@@ -194,13 +195,8 @@ impl<T: Task> Session<T> {
     /// # Errors
     /// When the deadline passed, the helper ended early, or what it said is not valid.
     pub fn listen(&mut self) -> Result<Step<T::Event, T::Answer>> {
-        self.arm()?;
-        let mut reader = Bounded {
-            channel: &self.worker.channel,
-            deadline: self.deadline,
-        };
-        let message: Message<T::Event, T::Answer> =
-            read_message(&mut reader).map_err(|error| self.failed(error))?;
+        let read = self.worker.channel.read();
+        let message: Message<T::Event, T::Answer> = read.map_err(|error| self.failed(error))?;
         match message {
             Message::Event(event) => Ok(Step::Event(event)),
             Message::Answer(answer) => Ok(Step::Answer(answer)),
@@ -215,22 +211,6 @@ impl<T: Task> Session<T> {
                 Err(Error::new(kind, format!("{}: {error}", self.name)))
             }
         }
-    }
-
-    /// No single read or write waits past the deadline.
-    fn arm(&self) -> Result<()> {
-        let left = self.deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(Error::new(
-                Kind::Deadline,
-                format!("{} did not answer in time", self.name),
-            ));
-        }
-        self.worker
-            .channel
-            .set_read_timeout(Some(left))
-            .and_then(|()| self.worker.channel.set_write_timeout(Some(left)))
-            .map_err(|error| Error::io(format!("{}: cannot set a limit", self.name), error))
     }
 
     fn failed(&self, error: std::io::Error) -> Error {

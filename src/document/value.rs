@@ -350,10 +350,10 @@ impl<'de> Visitor<'de> for Reader {
     }
 
     fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-        Ok(
-            i64::try_from(value)
-                .map_or_else(|_| Value::Other("int", value.to_compact_string()), Value::Int),
-        )
+        Ok(i64::try_from(value).map_or_else(
+            |_| Value::Other("int", value.to_compact_string()),
+            Value::Int,
+        ))
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Value, E> {

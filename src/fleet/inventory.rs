@@ -44,7 +44,14 @@ pub fn take(world: &World, app: &App, scope: &Scope) -> Result<Inventory> {
         procfs::Flocks::announce();
     }
     gathered.scan = look_at_processes(world, app, scope, uids.as_ref(), &mut gathered.kernel);
-    gathered.system = ask_system_manager(world, app, scope, &gathered);
+    // Two managers answer side by side; helpers ask those of other users.
+    let names = units_of(&gathered.scan.seen, Manager::User(world.account.uid));
+    let own = std::thread::scope(|threads| {
+        let asks = scope.runtimes && !world.is_root();
+        let own = asks.then(|| threads.spawn(|| survey::ask_own(world, app, &names, scope.limit)));
+        gathered.system = ask_system_manager(world, app, scope, &gathered);
+        own.and_then(|own| own.join().ok())
+    });
 
     let mut plan = Plan {
         world,
@@ -61,7 +68,11 @@ pub fn take(world: &World, app: &App, scope: &Scope) -> Result<Inventory> {
     plan.add_places(scope, looked, &mut gathered)?;
     gathered.accounts = plan.accounts.clone();
     gathered.notes.append(&mut plan.notes);
-    let jobs = plan.into_jobs(scope, &gathered.scan);
+    let mut jobs = plan.into_jobs(scope, &gathered.scan);
+    let mut own_jobs = jobs.iter_mut();
+    if let Some((_, survey)) = own_jobs.find(|(account, _)| account.uid == world.account.uid) {
+        survey.own = own;
+    }
     gathered.surveys = survey_all(world, jobs, scope.limit);
     Ok(assemble(app, scope, gathered))
 }
@@ -364,6 +375,7 @@ impl Plan<'_> {
                     candidates: job.candidates,
                     asked: job.asked,
                     cgroup_units,
+                    own: None,
                     limit_millis,
                 },
             ));

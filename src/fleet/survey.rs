@@ -43,6 +43,9 @@ pub struct Survey {
     pub asked: Vec<Asked>,
     /// Units of the account's own manager that processes were found in; `None`: do not ask it.
     pub cgroup_units: Option<Vec<String>>,
+    /// What that manager answered, where it was asked already.
+    #[serde(skip)]
+    pub own: Option<Asking>,
     /// Budget of the whole survey, in milliseconds.
     pub limit_millis: u64,
 }
@@ -110,10 +113,9 @@ impl Task for Survey {
         let mut answer = Surveyed::default();
         let mut asked = self.asked;
         if let Some(names) = &self.cgroup_units {
-            let manager = Manager::User(world.account.uid);
-            // Half the budget: the homes must be told even if the manager is mute.
-            let limit = Duration::from_millis(self.limit_millis / 2);
-            let found = units::survey(manager, &self.app, names, limit);
+            let limit = Duration::from_millis(self.limit_millis);
+            let ask = || ask_own(world, &self.app, names, limit);
+            let Asking(found) = self.own.unwrap_or_else(ask);
             take_units(
                 &mut answer,
                 &format!("manager of {}", world.account.name),
@@ -176,6 +178,17 @@ impl Task for Survey {
         }
         Ok(answer)
     }
+}
+
+/// What a manager answered, or why it did not.
+#[derive(Debug)]
+pub struct Asking(Result<UnitsFound>);
+
+/// Asks our own manager about its units, of a survey that may take so long.
+pub(super) fn ask_own(world: &World, app: &App, names: &[String], limit: Duration) -> Asking {
+    let manager = Manager::User(world.account.uid);
+    // Half the budget: the homes must be told even if the manager is mute.
+    Asking(units::survey(manager, app, names, limit / 2))
 }
 
 /// Adds what a manager answered, and says how it went. A manager that has processes in its control

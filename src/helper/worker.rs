@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::living::Living;
+use super::wire::Channel;
 use super::{Beside, SUBCOMMAND, Subject};
 use crate::error::{Error, Result};
 use crate::world::Account;
@@ -47,7 +48,7 @@ pub(super) struct Worker {
     terms: Terms,
     child: Child,
     living: Option<Living>,
-    pub(super) channel: UnixStream,
+    pub(super) channel: Channel,
 }
 
 /// One of [`Worker::release`] that was started on the same terms and still lives.
@@ -68,7 +69,7 @@ pub(super) fn idle(terms: &Terms) -> Option<Worker> {
 pub fn dismiss_idle() {
     let idle = std::mem::take(&mut *IDLE.lock().unwrap_or_else(PoisonError::into_inner));
     for worker in &idle {
-        let _ = worker.channel.shutdown(std::net::Shutdown::Both);
+        worker.channel.close();
     }
     // They end side by side; those that their users stopped cost the limit once.
     let end = Instant::now() + END_LIMIT;
@@ -124,14 +125,15 @@ impl Worker {
             terms,
             child,
             living: Some(living),
-            channel: ours,
+            channel: Channel::new(ours),
         })
     }
 
-    /// Keeps a helper that did its task for the next one. One that stands in another's place does nothing else.
+    /// Keeps a helper that did its task for the next one. One that stands in another's place does nothing else, and one
+    /// that goes on talking is not asked again.
     pub(super) fn release(self) {
         let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.terms.beside.is_none() && idle.len() < MOST_IDLE {
+        if self.terms.beside.is_none() && !self.channel.has_more() && idle.len() < MOST_IDLE {
             idle.push(self);
         }
     }
@@ -140,7 +142,7 @@ impl Worker {
 impl Drop for Worker {
     fn drop(&mut self) {
         // The closed channel ends a helper; only one that hangs is ended by a signal.
-        let _ = self.channel.shutdown(std::net::Shutdown::Both);
+        self.channel.close();
         if !ends_within(&self.child, END_LIMIT) {
             let _ = self.child.kill();
         }
