@@ -2,12 +2,36 @@
 //!
 //! Anybody may ask; it knows nothing of what the bytes are.
 
+use std::fs::File;
+use std::io::Read as _;
+use std::sync::OnceLock;
+
 use sha2::{Digest as _, Sha256};
 
 /// The SHA-256 of bytes, in 64 hexadecimal digits.
 #[must_use]
 pub fn sha256(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
+}
+
+/// The SHA-256 of the program that runs; nothing where it cannot be read. It is computed once, and takes as long as
+/// other things that a run begins with: ask early, in a thread.
+#[must_use]
+pub fn own_program() -> Option<&'static str> {
+    static OWN: OnceLock<Option<String>> = OnceLock::new();
+    let compute = || {
+        // The file that was started, also when its path was replaced since (proc(5)).
+        let mut program = File::open("/proc/self/exe").ok()?;
+        let mut digest = Sha256::new();
+        let mut piece = vec![0; 64 << 10];
+        loop {
+            match program.read(&mut piece).ok()? {
+                0 => return Some(hex(&digest.finalize())),
+                count => digest.update(&piece[..count]),
+            }
+        }
+    };
+    OWN.get_or_init(compute).as_deref()
 }
 
 /// Bytes in lower-case hexadecimal digits.
@@ -44,6 +68,12 @@ mod tests {
         // FIPS 180-4, example of one block.
         let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(sha256(b"abc"), abc);
+    }
+
+    #[test]
+    fn the_program_that_runs_is_named_like_any_content() {
+        let own = std::env::current_exe().and_then(std::fs::read);
+        assert_eq!(own_program(), Some(&*sha256(&own.expect("readable"))));
     }
 
     #[test]

@@ -360,6 +360,12 @@ pub fn visible(input: &str) -> Cow<'_, str> {
 /// escapes of JSON, so that it means the same and is as safe to print.
 #[must_use]
 pub fn visible_json(rendered: &str) -> Cow<'_, str> {
+    // Nearly every document is ASCII: without a branch a byte, many are looked at together.
+    let is_plain = |byte: &u8| matches!(byte, b'\n' | b' '..=b'~');
+    let mut stretches = rendered.as_bytes().chunks(64);
+    if stretches.all(|stretch| stretch.iter().fold(true, |all, byte| all & is_plain(byte))) {
+        return Cow::Borrowed(rendered);
+    }
     let is_fine = |letter: char| letter == '\n' || is_harmless(letter);
     if rendered.chars().all(is_fine) {
         return Cow::Borrowed(rendered);

@@ -18,7 +18,7 @@ use super::look::{Look, is_blind, is_withheld, look_until_settled};
 use super::restarts::{self, Interruption};
 use super::{Session, closing, debts, hook, migrate, notify, opening};
 use crate::cli::Trigger;
-use crate::digest::sha256;
+use crate::digest;
 use crate::error::{Error, Kind, Result};
 use crate::helper;
 use crate::migrate::HomeOutcome;
@@ -111,6 +111,7 @@ fn apply(run: &mut Run<'_>) -> Result<u8> {
     let session = run.session;
     let (history, owed) = debts::owed(session);
     session.stage("inventory");
+    std::thread::spawn(digest::own_program);
     let (first, moved) = look_from_outside(session, &owed)?;
     let mut receipt = opening::open(session, &first, run.journal.run());
     receipt.notes.extend(history.into_iter().chain(moved));
@@ -145,9 +146,7 @@ impl Run<'_> {
     pub fn identify(&self, receipt: &mut Receipt) -> Result<()> {
         receipt.request_id = self.journal.request_id();
         receipt.parent = self.session.state.latest_digest()?;
-        receipt.tool.sha256 = std::fs::read("/proc/self/exe")
-            .ok()
-            .map(|bytes| sha256(&bytes));
+        receipt.tool.sha256 = digest::own_program().map(str::to_owned);
         Ok(())
     }
 
