@@ -39,10 +39,7 @@ fn boot() -> Option<Fleet> {
     // It writes no unit in what it takes for a container.
     let script = "rm -f /.dockerenv; useradd -m -u 2004 eva; loginctl enable-linger eva";
     fleet.sandbox.sh(None, script);
-    let bus = fleet.sandbox.path("/run/user/2004/bus");
-    wait_for("eva's bus", Duration::from_secs(30), || {
-        bus.exists().then_some(())
-    });
+    fleet.wait_for_bus(2004);
     let path = format!("export PATH={NEWEST}/bin:/usr/bin:/bin; cd");
     let made = fleet
         .sandbox

@@ -85,10 +85,7 @@ impl StandIns {
                     "useradd -m -s /bin/bash -u {uid} {user} && loginctl enable-linger {user}"
                 ),
             );
-            let bus = sandbox.path(&format!("/run/user/{uid}/bus"));
-            wait_for("the user's bus", Duration::from_secs(60), || {
-                bus.exists().then_some(())
-            });
+            this.fleet.wait_for_bus(uid);
         }
         this.write();
         this.start();

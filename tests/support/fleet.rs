@@ -205,6 +205,10 @@ impl Plan {
                 fleet.wait_until_running(gateway);
             }
         }
+        // Where all of a user's gateways sleep, nothing else has waited for its manager.
+        for user in [ANN, BOB] {
+            fleet.wait_for_bus(user.uid);
+        }
         Some(fleet)
     }
 }
@@ -290,6 +294,15 @@ impl Fleet {
         (state.get("gateway_state")? == "running"
             && state.get("start_time")?.as_u64() == Some(process.start_ticks))
         .then_some(process)
+    }
+
+    /// Waits until a user's manager has opened the user's bus, as it does soon after it lingers.
+    #[track_caller]
+    pub fn wait_for_bus(&self, uid: u32) {
+        let bus = self.sandbox.path(&format!("/run/user/{uid}/bus"));
+        wait_for("the user's bus", Duration::from_secs(60), || {
+            bus.exists().then_some(())
+        });
     }
 
     /// Waits until a gateway says that it serves.
@@ -409,10 +422,7 @@ fn grow(fleet: &Fleet) {
                 name = user.name
             ),
         );
-        let bus = fleet.sandbox.path(&format!("/run/user/{}/bus", user.uid));
-        wait_for("the user's bus", Duration::from_secs(30), || {
-            bus.exists().then_some(())
-        });
+        fleet.wait_for_bus(user.uid);
         for profile in user.profiles {
             let flag = match *profile {
                 "default" => String::new(),
