@@ -11,6 +11,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use memchr::{memmem, memrchr};
+
 use super::Session;
 use super::hook::{ASK_LIMIT, ask};
 use crate::cli::Trigger;
@@ -121,12 +123,13 @@ fn is_unsettled(status: &str, updates: &str) -> bool {
     let is_at_work =
         std::fs::read_dir(updates).map_or(true, |mut entries| entries.next().is_some());
     is_at_work
-        || std::fs::read_to_string(status).map_or(true, |text| {
+        || std::fs::read(status).map_or(true, |text| {
             // A search is many times quicker than a walk over the lines, and mostly there is nothing.
             UNSETTLED.iter().any(|state| {
-                text.match_indices(&format!(" {state}\n")).any(|(at, _)| {
-                    let start = text[..at].rfind('\n').map_or(0, |end| end + 1);
-                    text[start..].starts_with("Status: ")
+                let end = format!(" {state}\n");
+                memmem::find_iter(&text, &end).any(|at| {
+                    let start = memrchr(b'\n', &text[..at]).map_or(0, |end| end + 1);
+                    text[start..].starts_with(b"Status: ")
                 })
             })
         })

@@ -325,7 +325,10 @@ fn a_pattern_is_only_tried_where_its_literal_start_stands() {
         assert_eq!(literal_start(pattern), literal, "{pattern}");
     }
     let pattern = regex_lite::Regex::new(r"v = ([0-9]+)").expect("valid");
-    assert_eq!(version_in("v = x\nv = 7\nv = 8", &pattern, "v = "), Some(7));
+    assert_eq!(
+        version_in(b"v = x\nv = 7\nv = 8", &pattern, "v = "),
+        Some(7)
+    );
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use memchr::memmem;
+
 use crate::app::App;
 use crate::fleet::units::files::read_bounded;
 
@@ -17,25 +19,23 @@ pub(super) fn expected_version(app: &App, package: &Path) -> Option<u32> {
     let literal = literal_start(&app.code.version_pattern);
     app.code.version_files.iter().find_map(|file| {
         let bytes = read_bounded(&package.join(file), SOURCE_LIMIT, true).ok()?;
-        let text = String::from_utf8_lossy(&bytes);
-        version_in(&text, &pattern, literal)
+        version_in(&bytes, &pattern, literal)
     })
 }
 
 /// The pattern's first match. Only the places where its literal start stands are tried: such a
 /// source is hundreds of kilobytes, and the engine is built to be small, not fast.
-pub(super) fn version_in(text: &str, pattern: &regex_lite::Regex, literal: &str) -> Option<u32> {
-    let first = |text: &str| pattern.captures(text)?.get(1)?.as_str().parse().ok();
+pub(super) fn version_in(source: &[u8], pattern: &regex_lite::Regex, literal: &str) -> Option<u32> {
+    let first = |bytes: &[u8]| {
+        let text = String::from_utf8_lossy(bytes);
+        pattern.captures(&text)?.get(1)?.as_str().parse().ok()
+    };
     if literal.is_empty() {
-        return first(text);
+        return first(source);
     }
-    text.match_indices(literal).take(1000).find_map(|(at, _)| {
-        let mut end = text.len().min(at + PATTERN_WINDOW);
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
-        first(&text[at..end])
-    })
+    memmem::find_iter(source, literal)
+        .take(1000)
+        .find_map(|at| first(&source[at..source.len().min(at + PATTERN_WINDOW)]))
 }
 
 /// The characters that every match of a pattern starts with.

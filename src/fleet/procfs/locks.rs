@@ -1,11 +1,15 @@
 //! Who holds which flock(2) lock, as `/proc/locks` lists them (proc_locks(5)).
 
 use std::cell::OnceCell;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 
 /// How many descriptors of one process are looked at.
 const DESCRIPTOR_LIMIT: usize = 65_536;
+
+/// Bytes of the list that are read at once: the kernel tells at most a page, 80 locks or so, at a time.
+const ROOM: usize = 64 << 10;
 
 /// A file lock that a process holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,10 +27,11 @@ pub struct FileLock {
 /// # Errors
 /// When the list could not be read.
 pub fn flocks() -> io::Result<Vec<FileLock>> {
-    Ok(std::fs::read_to_string("/proc/locks")?
-        .lines()
-        .filter_map(FileLock::parse)
-        .collect())
+    // Every read(2) stops all who take or give up a lock, and goes on after as many entries as were told:
+    // one that is given up meanwhile hides another. So there is room for all that one read tells.
+    let mut text = String::with_capacity(ROOM);
+    File::open("/proc/locks")?.read_to_string(&mut text)?;
+    Ok(text.lines().filter_map(FileLock::parse).collect())
 }
 
 /// The list of [`flocks`], read when it is first asked for, and once.

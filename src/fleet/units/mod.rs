@@ -7,9 +7,11 @@
 //! Nothing here changes, loads or judges a unit.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use memchr::memmem;
 use serde::{Deserialize, Serialize};
 use zbus::{OwnedObjectPath, OwnedVariant};
 
@@ -240,7 +242,8 @@ impl Survey<'_> {
     fn look_at(&mut self) -> BTreeMap<String, Listing> {
         let drop_ins = self.mentioning_drop_ins();
         let mut found: BTreeMap<String, Listing> = BTreeMap::new();
-        for path in self.path.iter().flat_map(|root| ending(root, ".service")) {
+        for entry in self.path.iter().flat_map(|root| ending(root, ".service")) {
+            let path = entry.path();
             let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
                 continue;
             };
@@ -252,7 +255,7 @@ impl Survey<'_> {
             let dropped = files::drop_in_folders(&name)
                 .iter()
                 .any(|folder| drop_ins.contains(folder));
-            let mentions = !is_another(&path, &name)
+            let mentions = !is_another(&entry, &path, &name)
                 && (dropped
                     || match files::read(&path) {
                         Ok(bytes) => self.names_program(&bytes),
@@ -290,7 +293,7 @@ impl Survey<'_> {
     fn mentioning_drop_ins(&self) -> BTreeSet<String> {
         let mut found = BTreeSet::new();
         for root in &self.path {
-            for folder in ending(root, "service.d") {
+            for folder in ending(root, "service.d").map(|entry| entry.path()) {
                 let Some(name) = folder.file_name().and_then(|name| name.to_str()) else {
                     continue;
                 };
@@ -316,7 +319,7 @@ impl Survey<'_> {
             .modules
             .iter()
             .chain(&command.scripts)
-            .any(|word| contains(bytes, word.as_bytes()))
+            .any(|word| memmem::find(bytes, word.as_bytes()).is_some())
     }
 
     /// The enabled units that nobody loaded, from their files.
@@ -378,7 +381,7 @@ impl Survey<'_> {
         for root in &self.path {
             for kind in [".wants", ".requires", ".upholds"] {
                 for folder in ending(root, kind) {
-                    let Ok(listing) = std::fs::read_dir(folder) else {
+                    let Ok(listing) = std::fs::read_dir(folder.path()) else {
                         continue;
                     };
                     for link in listing.flatten() {
@@ -430,7 +433,11 @@ fn mentions(files: &BTreeMap<String, Listing>, name: &str) -> bool {
 
 /// Whether a link stands for another unit, or for none: an alias is the unit that it leads to, and
 /// a masked unit runs nothing.
-fn is_another(path: &Path, name: &str) -> bool {
+fn is_another(entry: &DirEntry, path: &Path, name: &str) -> bool {
+    // The listing tells what is a link (readdir(3)), so that plain files cost no system call.
+    if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
+        return false;
+    }
     std::fs::read_link(path).is_ok_and(|target| {
         let leads_to = target.file_name().and_then(|name| name.to_str());
         let same = leads_to == Some(name) || leads_to == files::template(name).as_deref();
@@ -438,35 +445,13 @@ fn is_another(path: &Path, name: &str) -> bool {
     })
 }
 
-fn contains(bytes: &[u8], word: &[u8]) -> bool {
-    // The first byte is looked for by itself: nearly every position is passed at memchr's speed.
-    let Some((first, rest)) = word.split_first() else {
-        return false;
-    };
-    let mut bytes = bytes;
-    while let Some(at) = bytes.iter().position(|byte| byte == first) {
-        bytes = &bytes[at + 1..];
-        if bytes.starts_with(rest) {
-            return true;
-        }
-    }
-    false
-}
-
 /// What in a folder has a name that ends so; nothing if there is no such folder.
-fn ending(root: &Path, suffix: &str) -> Vec<PathBuf> {
-    let Ok(listing) = std::fs::read_dir(root) else {
-        return Vec::new();
-    };
-    listing
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| {
-            path.as_os_str()
-                .as_encoded_bytes()
-                .ends_with(suffix.as_bytes())
-        })
-        .collect()
+fn ending(root: &Path, suffix: &str) -> impl Iterator<Item = DirEntry> {
+    let listing = std::fs::read_dir(root).into_iter().flatten().flatten();
+    listing.filter(move |entry| {
+        let name = entry.file_name();
+        name.as_encoded_bytes().ends_with(suffix.as_bytes())
+    })
 }
 
 fn names(manager: Manager) -> Names {
