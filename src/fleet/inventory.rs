@@ -17,7 +17,8 @@ use super::homes::{Candidate, Reach};
 use super::processes::{self, Scan, Seen};
 use super::scope::{NAMED, Scope};
 use super::survey::{self, Asked, Key, Survey, Surveyed, uid_of_unit};
-use super::{Collector, Inventory, Manager, procfs, units};
+use super::units::{self, UnitsFound};
+use super::{Collector, Inventory, Manager, procfs};
 use crate::app::App;
 use crate::error::{Error, Kind, Result};
 use crate::helper;
@@ -43,13 +44,27 @@ pub fn take(world: &World, app: &App, scope: &Scope) -> Result<Inventory> {
         // By the time that a survey asks who holds a home's lock, the kernel is ready to tell.
         procfs::Flocks::announce();
     }
-    gathered.scan = look_at_processes(world, app, scope, uids.as_ref(), &mut gathered.kernel);
-    // Two managers answer side by side; helpers ask those of other users.
-    let names = units_of(&gathered.scan.seen, Manager::User(world.account.uid));
+    // Two managers answer side by side, while processes are looked at; helpers ask those of other users.
     let own = std::thread::scope(|threads| {
-        let asks = scope.runtimes && !world.is_root();
-        let own = asks.then(|| threads.spawn(|| survey::ask_own(world, app, &names, scope.limit)));
-        gathered.system = ask_system_manager(world, app, scope, &gathered);
+        let (tell_system, system_names) = mpsc::channel();
+        let (tell_own, own_names) = mpsc::channel();
+        let system = scope.runtimes.then(|| {
+            let names = move || system_names.recv().unwrap_or_default();
+            threads.spawn(|| units::survey(Manager::System, app, names, scope.limit))
+        });
+        let own = (scope.runtimes && !world.is_root()).then(|| {
+            let names = move || own_names.recv().unwrap_or_default();
+            threads.spawn(|| survey::ask_own(world, app, names, scope.limit))
+        });
+        gathered.scan = look_at_processes(world, app, scope, uids.as_ref(), &mut gathered.kernel);
+        let of = |manager| units_of(&gathered.scan.seen, manager);
+        let mut names = of(Manager::System);
+        // A process in a manager's own group is no unit's: there is nothing to ask.
+        names.retain(|name| !name.starts_with("user@"));
+        // Nobody listens where there is no such manager.
+        let _ = tell_system.send(names.clone());
+        let _ = tell_own.send(of(Manager::User(world.account.uid)));
+        gathered.system = system_manager(world, &names, system.map(|system| system.join()));
         own.and_then(|own| own.join().ok())
     });
 
@@ -139,20 +154,21 @@ fn units_of(seen: &[Seen], manager: Manager) -> Vec<String> {
     names.into_iter().collect()
 }
 
-fn ask_system_manager(world: &World, app: &App, scope: &Scope, gathered: &Gathered) -> Surveyed {
+/// What the system manager answered, if it was asked.
+fn system_manager(
+    world: &World,
+    names: &[String],
+    asked: Option<std::thread::Result<Result<UnitsFound>>>,
+) -> Surveyed {
     let mut answer = Surveyed::default();
     let (name, uid) = ("system manager", world.account.uid);
-    if !scope.runtimes {
-        answer
+    match asked {
+        None => answer
             .collectors
-            .push(Collector::skipped(name, uid, "no manager"));
-        return answer;
+            .push(Collector::skipped(name, uid, "no manager")),
+        Some(Ok(found)) => survey::take_units(&mut answer, name, uid, names, found),
+        Some(Err(panic)) => std::panic::resume_unwind(panic),
     }
-    let mut names = units_of(&gathered.scan.seen, Manager::System);
-    // A process in a manager's own group is no unit's: there is nothing to ask.
-    names.retain(|name| !name.starts_with("user@"));
-    let found = units::survey(Manager::System, app, &names, scope.limit);
-    survey::take_units(&mut answer, name, uid, &names, found);
     answer
 }
 

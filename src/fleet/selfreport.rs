@@ -172,26 +172,10 @@ impl Reading<'_> {
             Err(error) if error.kind() == ErrorKind::NotFound => return,
             Err(error) => return self.note(path, error),
         };
-        let device = (
-            rustix::fs::major(metadata.dev()),
-            rustix::fs::minor(metadata.dev()),
-        );
-        let same_inode = || {
-            let held = locks.held().iter();
-            held.filter(|lock| lock.inode == metadata.ino())
+        let likely: Vec<u32> = self.found.reports.iter().map(|said| said.pid).collect();
+        let Some(pid) = locks.holders(&metadata, &likely).first().copied() else {
+            return;
         };
-        let holder = same_inode()
-            .find(|lock| lock.device == device)
-            .or_else(|| {
-                // btrfs and overlayfs show another device in stat(2) than the kernel has for the
-                // lock; there the inode counts if the files name its holder as well.
-                same_inode().find(|lock| {
-                    let mut reports = self.found.reports.iter();
-                    reports.any(|report| report.pid == lock.pid)
-                })
-            })
-            .map(|lock| lock.pid);
-        let Some(pid) = holder else { return };
         match procfs::start_ticks(pid) {
             Ok(Some(start)) => {
                 let at = self.position(pid, start);

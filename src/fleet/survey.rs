@@ -6,7 +6,6 @@
 //! the answer says which homes they serve and which install they run. It reads, and nothing else.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -114,7 +113,7 @@ impl Task for Survey {
         let mut asked = self.asked;
         if let Some(names) = &self.cgroup_units {
             let limit = Duration::from_millis(self.limit_millis);
-            let ask = || ask_own(world, &self.app, names, limit);
+            let ask = || ask_own(world, &self.app, || names.clone(), limit);
             let Asking(found) = self.own.unwrap_or_else(ask);
             take_units(
                 &mut answer,
@@ -185,7 +184,12 @@ impl Task for Survey {
 pub struct Asking(Result<UnitsFound>);
 
 /// Asks our own manager about its units, of a survey that may take so long.
-pub(super) fn ask_own(world: &World, app: &App, names: &[String], limit: Duration) -> Asking {
+pub(super) fn ask_own(
+    world: &World,
+    app: &App,
+    names: impl FnOnce() -> Vec<String>,
+    limit: Duration,
+) -> Asking {
     let manager = Manager::User(world.account.uid);
     // Half the budget: the homes must be told even if the manager is mute.
     Asking(units::survey(manager, app, names, limit / 2))
@@ -469,14 +473,10 @@ fn foreign_holder(app: &App, home: &Home, locks: &Flocks) -> Option<String> {
         let rules = kind.self_report.as_ref()?;
         std::fs::metadata(home.path.join(rules.lock_file.as_deref()?)).ok()
     });
-    let files: Vec<_> = files.map(|meta| (meta.dev(), meta.ino())).collect();
-    if files.is_empty() {
-        return None;
-    }
-    let held = locks.held().iter();
-    held.filter(|lock| files.iter().any(|(dev, ino)| lock.is_on(*dev, *ino)))
-        .find(|lock| procfs::is_foreign(lock.pid).unwrap_or(false))
-        .map(|lock| format!("process {} in another namespace holds its lock", lock.pid))
+    files
+        .flat_map(|file| locks.holders(&file, &[]))
+        .find(|pid| procfs::is_foreign(*pid).unwrap_or(false))
+        .map(|pid| format!("process {pid} in another namespace holds its lock"))
 }
 
 /// What a report says of a runtime on another machine: its pid and state files agree, the state

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path as FilePath;
+use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +19,7 @@ use crate::digest::sha256;
 use crate::error::{Error, Kind, Result};
 
 /// One versioned migration.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Step {
     /// The folder's or the site file's name: `0025-model-catalog-ttl`.
     pub id: String,
@@ -38,8 +39,8 @@ pub struct Step {
     pub paths: Vec<Pattern>,
     /// The other files of a home that it may change.
     pub files: BTreeSet<String>,
-    /// SHA-256 of its parsed meaning; a title, a comment or the order of keys does not count.
-    pub checksum: String,
+    /// See [`Step::checksum`].
+    checksum: OnceLock<String>,
 }
 
 #[derive(Deserialize)]
@@ -77,6 +78,15 @@ impl Step {
     /// # Errors
     /// When the text is not a valid step: which key, and why.
     pub fn parse(id: &str, text: &str, config: &str) -> Result<Self> {
+        let step = Self::read(id, text, config)?;
+        let invalid = |error: serde_json::Error| format!("step {id}: {error}");
+        step.canonical()
+            .map_err(|error| Error::new(Kind::Input, invalid(error)))?;
+        Ok(step)
+    }
+
+    /// As [`Step::parse`], for a text whose meaning is known to have a checksum.
+    fn read(id: &str, text: &str, config: &str) -> Result<Self> {
         let invalid = |reason: String| Error::new(Kind::Input, format!("step {id}: {reason}"));
         let file: StepFile =
             toml_edit::de::from_str(text).map_err(|error| invalid(error.to_string()))?;
@@ -101,16 +111,6 @@ impl Step {
         }
         paths.sort();
         paths.dedup();
-        let meaning = Meaning {
-            from,
-            to: file.to,
-            legacy: file.legacy,
-            paths: &paths,
-            files: &files,
-            changes: &changes,
-        };
-        // RFC 8785: one text for one meaning, whatever the order of the keys was.
-        let canonical = serde_jcs::to_vec(&meaning).map_err(|error| invalid(error.to_string()))?;
         Ok(Self {
             id: id.to_owned(),
             from,
@@ -118,10 +118,33 @@ impl Step {
             title: file.title,
             why: file.why,
             legacy: file.legacy,
-            checksum: sha256(&canonical),
+            checksum: OnceLock::new(),
             changes,
             paths,
             files,
+        })
+    }
+
+    /// SHA-256 of its parsed meaning; a title, a comment or the order of keys does not count. Made when it is first
+    /// asked for: most homes need few of all steps, or none.
+    #[must_use]
+    pub fn checksum(&self) -> &str {
+        // Every step was read by `parse`, or is built in and compared with its released checksum by a test.
+        self.checksum.get_or_init(|| {
+            self.canonical()
+                .map_or_else(|_| String::new(), |text| sha256(&text))
+        })
+    }
+
+    /// RFC 8785: one text for one meaning, whatever the order of the keys was.
+    fn canonical(&self) -> serde_json::Result<Vec<u8>> {
+        serde_jcs::to_vec(&Meaning {
+            from: self.from,
+            to: self.to,
+            legacy: self.legacy,
+            paths: &self.paths,
+            files: &self.files,
+            changes: &self.changes,
         })
     }
 
@@ -143,7 +166,7 @@ pub struct Gap {
 }
 
 /// An application's steps, in order.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Catalog {
     steps: Vec<Step>,
 }
@@ -156,7 +179,7 @@ impl Catalog {
     pub fn load(app: &App, site: &[(String, String)]) -> Result<Self> {
         let mut steps = Vec::new();
         for (id, text) in builtin_texts(&app.name) {
-            steps.push(Step::parse(&id, text, &app.config.file)?);
+            steps.push(Step::read(&id, text, &app.config.file)?);
         }
         for (name, text) in site {
             let id = name.strip_suffix(".toml").unwrap_or(name);
@@ -312,23 +335,23 @@ mod tests {
         assert_eq!(whole.range(None, 6).map(|found| ids(&found)), Ok(vec![2]));
         assert_eq!(whole.range(Some(6), 6).map(|found| ids(&found)), Ok(vec![]));
         assert_eq!(
-            whole.range(Some(2), 7),
-            Err(Gap {
+            whole.range(Some(2), 7).err(),
+            Some(Gap {
                 reached: 6,
                 wanted: 7
             })
         );
         let broken = Catalog::new(vec![step(1, 2, true), step(5, 6, false)]).unwrap();
         assert_eq!(
-            broken.range(Some(1), 6),
-            Err(Gap {
+            broken.range(Some(1), 6).err(),
+            Some(Gap {
                 reached: 2,
                 wanted: 6
             })
         );
         assert_eq!(
-            broken.range(None, 6),
-            Err(Gap {
+            broken.range(None, 6).err(),
+            Some(Gap {
                 reached: 2,
                 wanted: 6
             })
@@ -347,7 +370,10 @@ mod tests {
 
     #[test]
     fn a_checksum_is_over_the_meaning() {
-        let parse = |text: &str| Step::parse("0002-x", text, "c.yaml").unwrap().checksum;
+        let parse = |text: &str| {
+            let step = Step::parse("0002-x", text, "c.yaml").unwrap();
+            step.checksum().to_owned()
+        };
         let one = parse(
             "to = 2\ntitle = \"a\"\nwhy = \"b\"\n[[change]]\nop = \"remove\"\npath = \"k\"\n",
         );
@@ -380,6 +406,7 @@ mod tests {
         for name in App::names() {
             let app = App::builtin(&name).unwrap();
             let catalog = Catalog::load(&app, &[]).unwrap();
+            assert!(catalog.steps().iter().all(|step| step.canonical().is_ok()));
             assert!(
                 catalog
                     .range(Some(catalog.oldest()), catalog.newest())

@@ -139,9 +139,9 @@ fn lint_checksums(app: &App, steps: &[Step], released: &[Released], found: &mut 
                 "{}: released with {}, and gone",
                 entry.id, entry.release
             )),
-            Some(step) if step.checksum != entry.checksum => found.push(format!(
+            Some(step) if step.checksum() != entry.checksum => found.push(format!(
                 "{}: released with {} as {}, and now {}: a released step is never changed, write a new one",
-                entry.id, entry.release, entry.checksum, step.checksum
+                entry.id, entry.release, entry.checksum, step.checksum()
             )),
             Some(_) => {}
         }
@@ -150,7 +150,8 @@ fn lint_checksums(app: &App, steps: &[Step], released: &[Released], found: &mut 
         if !listed.contains(step.id.as_str()) {
             found.push(format!(
                 "{}: not in {CHECKSUMS} (its checksum is {})",
-                step.id, step.checksum
+                step.id,
+                step.checksum()
             ));
         }
     }

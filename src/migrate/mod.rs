@@ -392,7 +392,7 @@ impl Prepared<'_> {
             evaluation.failures.extend(failures);
             evaluation.steps.push(StepResult {
                 id: step.id.clone(),
-                checksum: step.checksum.clone(),
+                checksum: step.checksum().to_owned(),
                 result,
             });
         }

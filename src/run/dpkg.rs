@@ -9,6 +9,8 @@
 //! dpkg-query(1) is only asked where dpkg's own files show that some package is in such a state.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
 use memchr::{memmem, memrchr};
@@ -122,17 +124,41 @@ fn unsettled() -> Vec<Package> {
 fn is_unsettled(status: &str, updates: &str) -> bool {
     let is_at_work =
         std::fs::read_dir(updates).map_or(true, |mut entries| entries.next().is_some());
-    is_at_work
-        || std::fs::read(status).map_or(true, |text| {
-            // A search is many times quicker than a walk over the lines, and mostly there is nothing.
-            UNSETTLED.iter().any(|state| {
-                let end = format!(" {state}\n");
-                memmem::find_iter(&text, &end).any(|at| {
-                    let start = memrchr(b'\n', &text[..at]).map_or(0, |end| end + 1);
-                    text[start..].starts_with(b"Status: ")
-                })
+    is_at_work || tells_unsettled(status).unwrap_or(true)
+}
+
+/// Whether dpkg's list of packages has one that is not done. It is read through one small buffer, by whole lines: a page
+/// that is touched for the first time costs as much as to search several.
+fn tells_unsettled(status: &str) -> io::Result<bool> {
+    let mut file = File::open(status)?;
+    let mut buffer = vec![0; 64 << 10];
+    let mut kept = 0;
+    loop {
+        let count = file.read(&mut buffer[kept..])?;
+        let filled = kept + count;
+        let lines = match memrchr(b'\n', &buffer[..filled]) {
+            _ if count == 0 => filled,
+            Some(end) => end + 1,
+            None => 0,
+        };
+        // A search is many times quicker than a walk over the lines, and mostly there is nothing.
+        let text = &buffer[..lines];
+        let found = UNSETTLED.iter().any(|state| {
+            let end = format!(" {state}\n");
+            memmem::find_iter(text, &end).any(|at| {
+                let start = memrchr(b'\n', &text[..at]).map_or(0, |end| end + 1);
+                text[start..].starts_with(b"Status: ")
             })
-        })
+        });
+        if found || count == 0 {
+            return Ok(found);
+        }
+        buffer.copy_within(lines..filled, 0);
+        kept = filled - lines;
+        if kept == buffer.len() {
+            buffer.resize(2 * kept, 0);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -148,18 +174,26 @@ mod tests {
         let folder = tempfile::tempdir().expect("made");
         let (status, updates) = (folder.path().join("status"), folder.path().join("updates"));
         std::fs::create_dir(&updates).expect("made");
-        let said = |state: &str| {
-            let text =
-                format!("Package: a\nStatus: install ok {state}\nDescription: is half-installed\n");
+        let said_after = |before: usize, state: &str| {
+            let text = format!(
+                "Package: a\nDescription: {}\nStatus: install ok {state}\nDescription: is half-installed\n",
+                "-".repeat(before)
+            );
             std::fs::write(&status, text).expect("written");
             is_unsettled(
                 status.to_str().expect("text"),
                 updates.to_str().expect("text"),
             )
         };
+        let said = |state: &str| said_after(3, state);
         assert!(!said("installed"));
         for state in UNSETTLED {
             assert!(said(state), "{state}");
+        }
+        // Wherever the buffer ends, and however long a line is.
+        for before in ((64 << 10) - 90..(64 << 10) + 5).chain([200_000]) {
+            assert!(said_after(before, "unpacked"), "{before}");
+            assert!(!said_after(before, "installed"), "{before}");
         }
         std::fs::write(updates.join("0001"), "").expect("written");
         assert!(said("installed"));

@@ -37,7 +37,7 @@ fn value_of(step: &Step) -> serde_json::Value {
         "why": step.why,
         "legacy": step.legacy,
         "touches": step.touches(),
-        "checksum": step.checksum,
+        "checksum": step.checksum(),
     })
 }
 
@@ -80,7 +80,7 @@ fn show(session: &Session, id: &str) -> Result<u8> {
             visible(&step.why),
             visible(&step.touches().join(", ")),
             if step.legacy { "yes: also for files without a version" } else { "no" },
-            step.checksum
+            step.checksum()
         )
     });
     Ok(0)
@@ -107,7 +107,7 @@ fn lint(session: &Session, folder: Option<&std::path::Path>) -> Result<u8> {
     match Catalog::load(&session.app, &[]) {
         Ok(builtin) => problems.extend(builtin.steps().iter().filter_map(|step| {
             let known = released.iter().find(|known| known.id == step.id)?;
-            (known.checksum != step.checksum)
+            (known.checksum != step.checksum())
                 .then(|| format!("{}: its meaning changed since it was released", step.id))
         })),
         Err(error) => problems.push(error.to_string()),

@@ -6,7 +6,7 @@
 //! of the environment, starts nothing by activation and asks nobody for a password.
 //! Callers are `fleet/units` and `restart/*`; what is asked with [`Bus::call`] is their business.
 //!
-//! Every call is one [`zbus::block_on`]: nothing blocks inside a future, where it would wait for the
+//! Every call, or several at once, is one [`zbus::block_on`]: nothing blocks inside a future, where it would wait for the
 //! thread that it stands on. Between calls a thread of the runtime goes on reading the socket.
 
 use std::collections::VecDeque;
@@ -16,7 +16,7 @@ use std::num::NonZeroUsize;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -60,6 +60,10 @@ pub const MANAGER: &str = "org.freedesktop.systemd1.Manager";
 /// Signals that may wait for us between two calls. The reader stalls at more, until the next call.
 const QUEUE: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1023);
 
+/// How many questions are put before the first is answered: a bus holds only so many open ones of a client
+/// (dbus-daemon(1), `max_replies_per_connection`).
+const AT_ONCE: usize = 16;
+
 /// A connection to one service manager.
 pub struct Bus {
     connection: Connection,
@@ -77,6 +81,34 @@ struct Watched {
     unit: String,
     object: String,
     units: bool,
+}
+
+/// One method call.
+struct Question<'q, B> {
+    destination: &'q str,
+    path: &'q str,
+    interface: &'q str,
+    method: &'q str,
+    body: &'q B,
+}
+
+impl<B: serde::Serialize + DynamicType> Question<'_, B> {
+    async fn put<R>(&self, connection: &Connection) -> zbus::Result<Option<R>>
+    where
+        R: for<'d> DynamicDeserialize<'d>,
+    {
+        let proxy: Proxy<'_> = zbus::proxy::Builder::new(connection)
+            .destination(self.destination.to_owned())
+            .path(self.path.to_owned())
+            .interface(self.interface.to_owned())
+            .cache_properties(CacheProperties::No)
+            .build()
+            .await?;
+        // An unowned name is an answer; starting a program to own it would be a change.
+        proxy
+            .call_with_flags(self.method, MethodFlags::NO_AUTO_START, self.body)
+            .await
+    }
 }
 
 /// Whether a manager can be asked at all.
@@ -205,6 +237,45 @@ impl Bus {
         }
     }
 
+    /// Asks the same of several objects, or of one object several times, as [`Bus::query`] does: while one
+    /// answer is read, the manager works on the next. The answers are in the order of the questions.
+    pub fn query_each<B, R>(
+        &mut self,
+        questions: &[(&str, B)],
+        interface: &str,
+        method: &str,
+    ) -> Vec<Result<R, Trouble>>
+    where
+        B: serde::Serialize + DynamicType,
+        R: for<'d> DynamicDeserialize<'d>,
+    {
+        let mut answers = Vec::with_capacity(questions.len());
+        for some in questions.chunks(AT_ONCE) {
+            let asked: Vec<_> = some
+                .iter()
+                .map(|(path, body)| Question {
+                    destination: SYSTEMD,
+                    path,
+                    interface,
+                    method,
+                    body,
+                })
+                .collect();
+            let said = self.ask_each(&asked);
+            answers.extend(
+                said.into_iter()
+                    .zip(some)
+                    .map(|(answer, (path, body))| match answer {
+                        Err(trouble) if trouble.is_away() => {
+                            self.query(path, interface, method, body)
+                        }
+                        answer => answer,
+                    }),
+            );
+        }
+        answers
+    }
+
     /// Asks the manager's own object, as [`Bus::query`] does.
     ///
     /// # Errors
@@ -297,39 +368,61 @@ impl Bus {
         B: serde::Serialize + DynamicType,
         R: for<'d> DynamicDeserialize<'d>,
     {
+        let question = Question {
+            destination,
+            path,
+            interface,
+            method,
+            body,
+        };
+        let mut answers = self.ask_each(&[question]);
+        answers
+            .pop()
+            .unwrap_or_else(|| Err(Trouble::Lost(format!("{method} has no answer"))))
+    }
+
+    /// Asks all questions at once; each has its own answer, in their order.
+    fn ask_each<B, R>(&mut self, questions: &[Question<'_, B>]) -> Vec<Result<R, Trouble>>
+    where
+        B: serde::Serialize + DynamicType,
+        R: for<'d> DynamicDeserialize<'d>,
+    {
         let limit = self.limit;
         let connection = &self.connection;
-        let calling = async move {
-            let proxy: Proxy<'_> = zbus::proxy::Builder::new(connection)
-                .destination(destination.to_owned())
-                .path(path.to_owned())
-                .interface(interface.to_owned())
-                .cache_properties(CacheProperties::No)
-                .build()
-                .await?;
-            // An unowned name is an answer; starting a program to own it would be a change.
-            proxy
-                .call_with_flags(method, MethodFlags::NO_AUTO_START, body)
-                .await
-        };
+        let mut asked: Vec<_> = questions
+            .iter()
+            .map(|question| (Box::pin(question.put(connection)), None))
+            .collect();
         let (stream, inbox) = (&mut self.stream, &mut self.inbox);
-        // A full queue stalls the reader and with it the answer, so it is emptied while we wait.
-        let draining = async move {
-            let mut calling = pin!(calling);
-            poll_fn(|cx| {
-                while let Some(Poll::Ready(Some(message))) =
-                    stream.as_mut().map(|stream| Pin::new(stream).poll_next(cx))
+        let answering = poll_fn(|cx| {
+            // A full queue stalls the reader and with it the answers, so it is emptied while we wait.
+            while let Some(Poll::Ready(Some(message))) =
+                stream.as_mut().map(|stream| Pin::new(stream).poll_next(cx))
+            {
+                inbox.extend(message.ok().as_ref().and_then(Signal::read));
+            }
+            for (asking, answer) in &mut asked {
+                if answer.is_none()
+                    && let Poll::Ready(said) = asking.as_mut().poll(cx)
                 {
-                    inbox.extend(message.ok().as_ref().and_then(Signal::read));
+                    *answer = Some(said);
                 }
-                calling.as_mut().poll(cx)
+            }
+            if asked.iter().all(|(_, answer)| answer.is_some()) {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        });
+        let _ = within(Instant::now() + limit, answering);
+        let answers = asked.into_iter().map(|(_, answer)| answer);
+        answers
+            .zip(questions)
+            .map(|(answer, question)| {
+                let said: Option<R> = answer.ok_or(Trouble::Mute(limit))?.map_err(Trouble::from)?;
+                said.ok_or_else(|| Trouble::Lost(format!("{} has no answer", question.method)))
             })
-            .await
-        };
-        let answer: Option<R> = within(Instant::now() + limit, draining)
-            .map_err(|Expired| Trouble::Mute(limit))?
-            .map_err(Trouble::from)?;
-        answer.ok_or_else(|| Trouble::Lost(format!("{method} has no answer")))
+            .collect()
     }
 
     /// Asks to be told of the jobs of one unit, of changes of its object, and with `units` of every

@@ -28,6 +28,7 @@ pub mod files;
 mod properties;
 
 pub use properties::read;
+use properties::read_each;
 
 /// The standard interface that all properties of an object are read with.
 const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
@@ -92,7 +93,8 @@ type Listed = (
     OwnedObjectPath,
 );
 
-/// Reads the units of `manager` that concern `app`: those in `cgroup_units`, those whose `ExecStart=`
+/// Reads the units of `manager` that concern `app`: those in `cgroup_units`, which is called when the list of
+/// units is about to be asked for, those whose `ExecStart=`
 /// runs one of its runtimes, in any state, and the enabled ones that nobody loaded.
 ///
 /// `limit` holds for the connection and for each call. A user's manager is asked by that user only.
@@ -102,7 +104,7 @@ type Listed = (
 pub fn survey(
     manager: Manager,
     app: &App,
-    cgroup_units: &[String],
+    cgroup_units: impl FnOnce() -> Vec<String>,
     limit: Duration,
 ) -> Result<UnitsFound> {
     let mut bus = match Bus::reach(manager, limit)? {
@@ -165,35 +167,57 @@ struct Listing {
 }
 
 impl Survey<'_> {
-    fn take(mut self, bus: &mut Bus, cgroup_units: &[String]) -> Result<UnitsFound, Trouble> {
-        let state: OwnedVariant = manager_property(bus, "SystemState")?;
-        let state = String::try_from(state).map_err(|error| Trouble::Lost(error.to_string()))?;
-        let path: OwnedVariant = manager_property(bus, "UnitPath")?;
-        let path: Vec<String> = path
-            .try_into()
-            .map_err(|error: zbus::Error| Trouble::Lost(error.to_string()))?;
+    fn take(
+        mut self,
+        bus: &mut Bus,
+        cgroup_units: impl FnOnce() -> Vec<String>,
+    ) -> Result<UnitsFound, Trouble> {
+        let [state, path] =
+            ["SystemState", "UnitPath"].map(|name| (bus::MANAGER_PATH, (bus::MANAGER, name)));
+        let mut said = bus
+            .query_each::<_, OwnedVariant>(&[state, path], PROPERTIES, "Get")
+            .into_iter();
+        let mut next = || {
+            said.next()
+                .unwrap_or_else(|| Err(Trouble::Lost("no answer".into())))
+        };
+        let lost = |error: zbus::Error| Trouble::Lost(error.to_string());
+        let state: String = next()?.try_into().map_err(lost)?;
+        let path: Vec<String> = next()?.try_into().map_err(lost)?;
         self.path = path.into_iter().map(PathBuf::from).collect();
+        // A unit that is loaded from a file of after this is asked itself.
+        let files = self.look_at();
 
+        // Names of before the list: what has ended since is in neither, what came since is in the list.
+        let cgroup_units = cgroup_units();
         let pattern = ["*.service"].as_slice();
         let any: &[&str] = &[];
         let listed: Vec<Listed> = bus.query_manager("ListUnitsByPatterns", &(any, pattern))?;
         let loaded: BTreeMap<&str, &Listed> =
             listed.iter().map(|unit| (unit.0.as_str(), unit)).collect();
-        let files = self.look_at();
 
         let mut units = Vec::new();
         let wanted: BTreeSet<&str> = cgroup_units.iter().map(String::as_str).collect();
-        for unit in &listed {
-            let (name, load_state) = (unit.0.as_str(), unit.2.as_str());
-            let asked_for = wanted.contains(name);
-            // A stub is about to be loaded; asking for it in full loads it first.
-            let mentioned = matches!(load_state, "loaded" | "stub") && mentions(&files, name);
-            if !(asked_for || mentioned) {
-                continue;
-            }
-            match self.full(bus, unit.6.as_str()) {
-                Ok(facts) if asked_for || self.runs(&facts) => units.push(facts),
-                Ok(_) => {}
+        let asked: Vec<&Listed> = listed
+            .iter()
+            .filter(|unit| {
+                let (name, load_state) = (unit.0.as_str(), unit.2.as_str());
+                // A stub is about to be loaded; asking for it in full loads it first.
+                let mentioned =
+                    || matches!(load_state, "loaded" | "stub") && mentions(&files, name);
+                wanted.contains(name) || mentioned()
+            })
+            .collect();
+        let objects: Vec<&str> = asked.iter().map(|unit| unit.6.as_str()).collect();
+        for (unit, facts) in asked.into_iter().zip(read_each(bus, &objects)) {
+            let name = unit.0.as_str();
+            match facts {
+                Ok(mut facts) => {
+                    narrow_environment(self.app, &mut facts);
+                    if wanted.contains(name) || self.runs(&facts) {
+                        units.push(facts);
+                    }
+                }
                 Err(Trouble::Refused { message, .. }) => {
                     self.notes.push(format!("{name} vanished: {message}"));
                 }
@@ -220,13 +244,6 @@ impl Survey<'_> {
             manager_state: ManagerState::Answered(state),
             notes: self.notes,
         })
-    }
-
-    /// Everything about one loaded unit.
-    fn full(&self, bus: &mut Bus, object: &str) -> Result<Unit, Trouble> {
-        let mut unit = read(bus, object)?;
-        narrow_environment(self.app, &mut unit);
-        Ok(unit)
     }
 
     fn runs(&self, unit: &Unit) -> bool {
@@ -581,8 +598,4 @@ fn truth(value: &str) -> bool {
         value.to_ascii_lowercase().as_str(),
         "1" | "yes" | "true" | "on" | "y" | "t"
     )
-}
-
-fn manager_property(bus: &mut Bus, name: &str) -> Result<OwnedVariant, Trouble> {
-    bus.query(bus::MANAGER_PATH, PROPERTIES, "Get", &(bus::MANAGER, name))
 }

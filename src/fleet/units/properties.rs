@@ -4,35 +4,127 @@
 //! It asks once and concludes nothing.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::path::PathBuf;
 
-use zbus::{OwnedObjectPath, OwnedVariant};
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use zbus::{OwnedObjectPath, OwnedVariant, Signature, Type, Variant};
 
 use super::PROPERTIES;
 use super::bus::{Bus, Trouble};
 use crate::error::{Error, Kind, Result};
 use crate::fleet::{Unit, procfs};
 
-/// Reads a loaded unit whole, in one reply: two would be torn (the state of before a restart with
-/// the process of after it). The empty interface name asks for all interfaces of the object.
+/// Reads a loaded unit whole.
 ///
 /// # Errors
 /// When the manager does not answer, or answers without what every unit has.
 pub fn read(bus: &mut Bus, object: &str) -> Result<Unit, Trouble> {
-    let reply: HashMap<String, OwnedVariant> = bus.query(object, PROPERTIES, "GetAll", &"")?;
-    let mut unit = Properties(reply)
-        .unit()
-        .map_err(|error| Trouble::Lost(error.to_string()))?;
-    unit.manager = Some(bus.manager());
-    Ok(unit)
+    let mut units = read_each(bus, &[object]);
+    units
+        .pop()
+        .unwrap_or_else(|| Err(Trouble::Lost(format!("{object} has no answer"))))
+}
+
+/// Reads loaded units, each whole in one reply: two would be torn (the state of before a restart with
+/// the process of after it). The empty interface name asks for all interfaces of an object.
+pub fn read_each(bus: &mut Bus, objects: &[&str]) -> Vec<Result<Unit, Trouble>> {
+    let questions: Vec<_> = objects.iter().map(|object| (*object, "")).collect();
+    let replies = bus.query_each(&questions, PROPERTIES, "GetAll");
+    let manager = bus.manager();
+    let unit = |reply: Properties| {
+        let mut unit = reply
+            .unit()
+            .map_err(|error| Trouble::Lost(error.to_string()))?;
+        unit.manager = Some(manager);
+        Ok(unit)
+    };
+    replies.into_iter().map(|reply| unit(reply?)).collect()
 }
 
 /// One command of `ExecStart`: path, words, and when and how it ran.
 type ExecCommand = (String, Vec<String>, bool, u64, u64, u64, u64, u32, i32, i32);
 
-/// The properties of one object.
-#[derive(Debug)]
+/// What is read of the three hundred properties of a service.
+const READ: &[&str] = &[
+    "ActiveEnterTimestampMonotonic",
+    "ActiveExitTimestampMonotonic",
+    "ActiveState",
+    "BindsTo",
+    "ConditionResult",
+    "ConditionTimestampMonotonic",
+    "ControlGroup",
+    "DropInPaths",
+    "Environment",
+    "EnvironmentFiles",
+    "ExecMainCode",
+    "ExecMainStartTimestamp",
+    "ExecMainStatus",
+    "ExecStart",
+    "FragmentPath",
+    "FreezerState",
+    "Id",
+    "InactiveExitTimestampMonotonic",
+    "InvocationID",
+    "Job",
+    "KillMode",
+    "LoadState",
+    "MainPID",
+    "NRestarts",
+    "NeedDaemonReload",
+    "PartOf",
+    "RefuseManualStart",
+    "RefuseManualStop",
+    "Requires",
+    "Restart",
+    "RestartPreventExitStatus",
+    "RestartUSec",
+    "Result",
+    "SubState",
+    "TimeoutStartUSec",
+    "TimeoutStopUSec",
+    "Type",
+    "UnitFileState",
+    "User",
+    "WorkingDirectory",
+];
+
+/// The properties of one object that are read.
+#[derive(Debug, Default)]
 struct Properties(HashMap<String, OwnedVariant>);
+
+impl Type for Properties {
+    const SIGNATURE: &'static Signature = HashMap::<String, OwnedVariant>::SIGNATURE;
+}
+
+impl<'de> Deserialize<'de> for Properties {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        deserializer.deserialize_map(Reading)
+    }
+}
+
+/// Passes over what nobody reads.
+struct Reading;
+
+impl<'de> Visitor<'de> for Reading {
+    type Value = Properties;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the properties of an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Properties, A::Error> {
+        let mut found = Properties::default();
+        while let Some(name) = map.next_key::<&str>()? {
+            if READ.binary_search(&name).is_ok() {
+                found.0.insert(name.to_owned(), map.next_value()?);
+            } else {
+                map.next_value::<Variant<'_>>()?;
+            }
+        }
+        Ok(found)
+    }
+}
 
 impl Properties {
     fn unit(mut self) -> Result<Unit> {
@@ -114,6 +206,7 @@ impl Properties {
     }
 
     fn take<T: TryFrom<OwnedVariant>>(&mut self, name: &str) -> Option<T> {
+        debug_assert!(READ.binary_search(&name).is_ok(), "{name} is not read");
         self.0.remove(name).and_then(|value| value.try_into().ok())
     }
 
@@ -130,5 +223,37 @@ impl Properties {
     fn paths(&mut self, name: &str) -> Vec<PathBuf> {
         let names: Vec<String> = self.may(name);
         names.into_iter().map(PathBuf::from).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use zbus::wire::serialized::Context;
+    use zbus::wire::{LE, to_bytes};
+
+    use super::*;
+
+    #[test]
+    fn what_nobody_reads_is_passed_over_whatever_it_holds() {
+        assert!(READ.is_sorted());
+        let reply: BTreeMap<&str, Variant<'_>> = BTreeMap::from([
+            ("After", Variant::new(vec!["a.target", "b.target"])),
+            ("Id", Variant::new("a.service")),
+            (
+                "IPAddressAllow",
+                Variant::new(vec![(2_i32, vec![1_u8], 32_u32)]),
+            ),
+            ("Job", Variant::new((7_u32, "/job"))),
+            ("MainPID", Variant::new(12_u32)),
+            ("Markers", Variant::new(Variant::new(true))),
+        ]);
+        let bytes = to_bytes(Context::new(LE, 0), &reply).expect("a message");
+        let (mut found, _): (Properties, _) = bytes.deserialize().expect("read");
+        assert_eq!(found.0.len(), 3);
+        assert_eq!(found.take("Id"), Some(String::from("a.service")));
+        assert_eq!(found.take("Job"), Some((7_u32, String::from("/job"))));
+        assert_eq!(found.take("MainPID"), Some(12_u32));
     }
 }
