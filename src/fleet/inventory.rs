@@ -27,12 +27,17 @@ use crate::world::{self, Account, World};
 /// How many helpers work at once.
 const WORKERS: usize = 16;
 
-/// Takes the inventory.
+/// Takes the inventory. `meanwhile` is called while service managers answer.
 ///
 /// # Errors
 /// When the user database does not answer, or a home that was named does not exist: everything
 /// else that fails is in the inventory itself.
-pub fn take(world: &World, app: &App, scope: &Scope) -> Result<Inventory> {
+pub fn take(
+    world: &World,
+    app: &App,
+    scope: &Scope,
+    meanwhile: impl FnOnce(),
+) -> Result<Inventory> {
     let accounts = accounts_in_scope(world, scope)?;
     let uids: Option<BTreeSet<u32>> = (!world.is_root() || !scope.users.is_empty())
         .then(|| accounts.iter().map(|account| account.uid).collect());
@@ -48,13 +53,14 @@ pub fn take(world: &World, app: &App, scope: &Scope) -> Result<Inventory> {
     let own = std::thread::scope(|threads| {
         let (tell_system, system_names) = mpsc::channel();
         let (tell_own, own_names) = mpsc::channel();
-        let system = scope.runtimes.then(|| {
-            let names = move || system_names.recv().unwrap_or_default();
-            threads.spawn(|| units::survey(Manager::System, app, names, scope.limit))
-        });
+        // It has most to tell of runtimes, so it comes first.
         let own = (scope.runtimes && !world.is_root()).then(|| {
             let names = move || own_names.recv().unwrap_or_default();
             threads.spawn(|| survey::ask_own(world, app, names, scope.limit))
+        });
+        let system = scope.runtimes.then(|| {
+            let names = move || system_names.recv().unwrap_or_default();
+            threads.spawn(|| units::survey(Manager::System, app, names, scope.limit))
         });
         gathered.scan = look_at_processes(world, app, scope, uids.as_ref(), &mut gathered.kernel);
         let of = |manager| units_of(&gathered.scan.seen, manager);
@@ -64,6 +70,7 @@ pub fn take(world: &World, app: &App, scope: &Scope) -> Result<Inventory> {
         // Nobody listens where there is no such manager.
         let _ = tell_system.send(names.clone());
         let _ = tell_own.send(of(Manager::User(world.account.uid)));
+        meanwhile();
         gathered.system = system_manager(world, &names, system.map(|system| system.join()));
         own.and_then(|own| own.join().ok())
     });

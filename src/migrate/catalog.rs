@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path as FilePath;
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
@@ -171,6 +171,14 @@ pub struct Catalog {
     steps: Vec<Step>,
 }
 
+/// A catalog, and all that it was made of.
+struct Shared {
+    app: String,
+    config: String,
+    site: Vec<(String, String)>,
+    catalog: Arc<Catalog>,
+}
+
 impl Catalog {
     /// Reads the built-in steps of `app` and the site's, given as names and texts.
     ///
@@ -186,6 +194,29 @@ impl Catalog {
             steps.push(Step::parse(id, text, &app.config.file)?);
         }
         Self::new(steps)
+    }
+
+    /// As [`Catalog::load`]; what was asked for last is not read again, and whoever asks meanwhile waits for it.
+    ///
+    /// # Errors
+    /// As [`Catalog::load`].
+    pub fn shared(app: &App, site: &[(String, String)]) -> Result<Arc<Self>> {
+        static LAST: Mutex<Option<Shared>> = Mutex::new(None);
+        let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(last) = &*last
+            && (last.app.as_str(), last.config.as_str()) == (&app.name, &app.config.file)
+            && last.site == site
+        {
+            return Ok(Arc::clone(&last.catalog));
+        }
+        let catalog = Arc::new(Self::load(app, site)?);
+        *last = Some(Shared {
+            app: app.name.clone(),
+            config: app.config.file.clone(),
+            site: site.to_vec(),
+            catalog: Arc::clone(&catalog),
+        });
+        Ok(catalog)
     }
 
     /// Reads the steps of an application from a folder with the layout of `migrations/<app>`.

@@ -228,7 +228,7 @@ impl Task for Evaluate {
     type Answer = ();
 
     fn perform(self, world: &World, tell: &mut dyn FnMut(Evaluation) -> Result<()>) -> Result<()> {
-        let catalog = Catalog::load(&self.app, &self.site_steps)?;
+        let catalog = Catalog::shared(&self.app, &self.site_steps)?;
         let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
         let budget = Budget::new(self.keep);
         side_by_side(threads, &self.homes, tell, |target| {
@@ -370,7 +370,7 @@ impl Task for Commit {
     }
 
     fn perform(self, _: &World, tell: &mut dyn FnMut(Committed) -> Result<()>) -> Result<()> {
-        let catalog = Catalog::load(&self.app, &self.site_steps)?;
+        let catalog = Catalog::shared(&self.app, &self.site_steps)?;
         side_by_side(WRITERS, &self.homes, tell, |planned| {
             match commit(&self.app, &catalog, planned) {
                 Ok(()) => Committed {

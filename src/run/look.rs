@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::fleet::scope::Scope;
 use crate::fleet::{Collector, CollectorOutcome, Home, Inventory, inventory};
 use crate::helper;
+use crate::migrate::catalog::Catalog;
 use crate::migrate::home::{Budget, Evaluate, HomeTarget};
 use crate::migrate::{Evaluation, HomeOutcome};
 use crate::plan::decide::Step;
@@ -133,7 +134,10 @@ fn look_within(
     wishes: &Wishes,
     keep: bool,
 ) -> Result<Look> {
-    let mut inventory = inventory::take(&session.world, &session.app, scope)?;
+    let mut inventory = inventory::take(&session.world, &session.app, scope, || {
+        // Homes of ours are evaluated here. Why it cannot be read is told to whoever needs it.
+        let _ = Catalog::shared(&session.app, &session.site_steps);
+    })?;
     let targets = targets(&inventory, session.wishes.to);
     let half_installed = dpkg::withhold_half_installed(session, &mut inventory, &targets);
     let (evaluations, failures) = evaluate(session, &inventory.homes, &targets, keep);

@@ -78,7 +78,7 @@ fn homes_do_not_depend_on_the_callers_environment() {
                     .into_iter()
                     .filter_map(|(name, value)| Some((name.into(), value.clone()?)))
                     .collect();
-                    let found = take(&world, &app, &scope).expect("an inventory");
+                    let found = take(&world, &app, &scope, || ()).expect("an inventory");
                     seen.insert(
                         serde_json::to_string(&(found.homes, found.runtimes)).expect("JSON"),
                     );
@@ -103,6 +103,6 @@ fn a_home_that_is_named_must_exist() {
         runtimes: false,
         ..Scope::default()
     };
-    let error = take(&world, &app, &scope).expect_err("refused");
+    let error = take(&world, &app, &scope, || ()).expect_err("refused");
     assert_eq!(error.kind(), Kind::Input);
 }

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Read;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
@@ -48,7 +49,41 @@ pub fn read_bounded(path: &Path, limit: u64, follow: bool) -> std::io::Result<Ve
     if !follow {
         flags |= OFlags::NOFOLLOW;
     }
-    let file = std::fs::File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    let mut bytes = Vec::new();
+    read_open(
+        rustix::fs::open(path, flags, Mode::empty())?,
+        limit,
+        &mut bytes,
+    )?;
+    Ok(bytes)
+}
+
+/// Opens a folder, to read what is in it by name.
+///
+/// # Errors
+/// The system's reason.
+pub fn folder(path: &Path) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::open(path, flags, Mode::empty())
+}
+
+/// Reads the unit file of that name in an open folder, in place of what is in `bytes`; links are followed.
+///
+/// # Errors
+/// See [`read_bounded`].
+#[expect(
+    clippy::disallowed_methods,
+    reason = "opens below the descriptor of a folder of unit files, for reading only"
+)]
+pub fn read_in(folder: BorrowedFd<'_>, name: &str, bytes: &mut Vec<u8>) -> std::io::Result<()> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let file = rustix::fs::openat(folder, name, flags, Mode::empty())?;
+    read_open(file, FILE_LIMIT, bytes)
+}
+
+fn read_open(file: OwnedFd, limit: u64, bytes: &mut Vec<u8>) -> std::io::Result<()> {
+    bytes.clear();
+    let file = std::fs::File::from(file);
     let invalid = |what: &str| std::io::Error::new(std::io::ErrorKind::InvalidData, what);
     let meta = file.metadata()?;
     if !meta.is_file() {
@@ -56,12 +91,12 @@ pub fn read_bounded(path: &Path, limit: u64, follow: bool) -> std::io::Result<Ve
     }
     // Room for all of it and one more: two reads in place of a row of growing ones.
     let room = usize::try_from(meta.len().min(limit)).unwrap_or_default() + 1;
-    let mut bytes = Vec::with_capacity(room);
-    file.take(limit + 1).read_to_end(&mut bytes)?;
+    bytes.reserve(room);
+    file.take(limit + 1).read_to_end(bytes)?;
     if bytes.len() as u64 > limit {
         return Err(invalid("larger than it may be"));
     }
-    Ok(bytes)
+    Ok(())
 }
 
 /// A unit file's bytes, links followed: a unit that is linked or enabled is one.

@@ -8,10 +8,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::DirEntry;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use memchr::memmem;
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use zbus::{OwnedObjectPath, OwnedVariant};
 
@@ -259,33 +261,45 @@ impl Survey<'_> {
     fn look_at(&mut self) -> BTreeMap<String, Listing> {
         let drop_ins = self.mentioning_drop_ins();
         let mut found: BTreeMap<String, Listing> = BTreeMap::new();
-        for entry in self.path.iter().flat_map(|root| ending(root, ".service")) {
-            let path = entry.path();
-            let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
-                continue;
+        let mut bytes = Vec::new();
+        for root in self.path.clone() {
+            // Below an open folder a name is found without the way to it.
+            let folder = match files::folder(&root) {
+                Ok(folder) => folder,
+                Err(Errno::NOENT) => continue,
+                Err(error) => {
+                    let note = format!("cannot open {}: {error}", root.display());
+                    self.notes.push(note);
+                    continue;
+                }
             };
-            // A file of the same name in an earlier folder hides this one.
-            if found.contains_key(name) {
-                continue;
-            }
-            let name = name.to_owned();
-            let dropped = files::drop_in_folders(&name)
-                .iter()
-                .any(|folder| drop_ins.contains(folder));
-            let mentions = !is_another(&entry, &path, &name)
-                && (dropped
-                    || match files::read(&path) {
-                        Ok(bytes) => self.names_program(&bytes),
-                        Err(error) => {
-                            // A unit may outlive its file; it is asked in full instead.
-                            if error.kind() != std::io::ErrorKind::NotFound {
-                                let note = format!("cannot read {}: {error}", path.display());
-                                self.notes.push(note);
+            for entry in ending(&root, ".service") {
+                let path = entry.path();
+                let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+                    continue;
+                };
+                // A file of the same name in an earlier folder hides this one.
+                if found.contains_key(name) {
+                    continue;
+                }
+                let dropped = files::drop_in_folders(name)
+                    .iter()
+                    .any(|folder| drop_ins.contains(folder));
+                let mentions = !is_another(&entry, &path, name)
+                    && (dropped
+                        || match files::read_in(folder.as_fd(), name, &mut bytes) {
+                            Ok(()) => self.names_program(&bytes),
+                            Err(error) => {
+                                // A unit may outlive its file; it is asked in full instead.
+                                if error.kind() != std::io::ErrorKind::NotFound {
+                                    let note = format!("cannot read {}: {error}", path.display());
+                                    self.notes.push(note);
+                                }
+                                true
                             }
-                            true
-                        }
-                    });
-            found.insert(name, Listing { path, mentions });
+                        });
+                found.insert(name.to_owned(), Listing { path, mentions });
+            }
         }
         // Specific drop-ins of one instance concern that instance alone.
         for folder in drop_ins {
