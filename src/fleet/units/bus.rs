@@ -6,8 +6,8 @@
 //! of the environment, starts nothing by activation and asks nobody for a password.
 //! Callers are `fleet/units` and `restart/*`; what is asked with [`Bus::call`] is their business.
 //!
-//! Every call, or several at once, is one [`zbus::block_on`]: nothing blocks inside a future, where it would wait for the
-//! thread that it stands on. Between calls a thread of the runtime goes on reading the socket.
+//! Every call, or several at once, is one [`Runtime::block_on`]: nothing blocks inside a future, where it would wait for
+//! the thread that it stands on. Between calls nobody reads: what is told meanwhile waits in the socket and in the bus.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -23,10 +23,10 @@ use std::time::{Duration, Instant};
 use futures_core::Stream;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use tokio::runtime::Runtime;
 use zbus::proxy::{CacheProperties, MethodFlags};
 use zbus::wire::{DynamicDeserialize, DynamicType};
 use zbus::{Connection, MessageStream, Proxy};
-use zruntime::SharedRuntime;
 
 use crate::error::{Error, Kind, Result};
 use crate::fleet::Manager;
@@ -73,6 +73,8 @@ pub struct Bus {
     manager: Manager,
     socket: PathBuf,
     watched: Option<Watched>,
+    /// What drives the connection; it goes last.
+    runtime: Runtime,
 }
 
 /// What is watched, so that it can be watched again on another connection.
@@ -163,10 +165,18 @@ impl Bus {
     fn open(socket: &Path, manager: Manager, limit: Duration) -> Result<Self, Opening> {
         let deadline = Instant::now() + limit;
         let stream = connect(socket, limit)?;
-        let building = zbus::connection::Builder::unix_stream(stream)
-            .max_queued(QUEUE)
-            .build();
-        let connection = within(deadline, building)
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            .build()
+            .map_err(|error| Trouble::Lost(error.to_string()))?;
+        let building = async {
+            zbus::connection::Builder::unix_stream(stream)
+                .max_queued(QUEUE)
+                .build()
+                .await
+        };
+        let connection = within(&runtime, deadline, building)
             .map_err(|Expired| Trouble::Mute(limit))?
             .map_err(Trouble::from)?;
         Ok(Self {
@@ -177,6 +187,7 @@ impl Bus {
             manager,
             socket: socket.to_owned(),
             watched: None,
+            runtime,
         })
     }
 
@@ -414,7 +425,7 @@ impl Bus {
                 Poll::Pending
             }
         });
-        let _ = within(Instant::now() + limit, answering);
+        let _ = within(&self.runtime, Instant::now() + limit, answering);
         let answers = asked.into_iter().map(|(_, answer)| answer);
         answers
             .zip(questions)
@@ -499,7 +510,7 @@ impl Bus {
                 }
             }
         });
-        match within(Instant::now() + limit, waiting) {
+        match within(&self.runtime, Instant::now() + limit, waiting) {
             Ok(outcome) => outcome.map_err(Trouble::from),
             Err(Expired) => Ok(()),
         }
@@ -543,12 +554,13 @@ impl From<Trouble> for Opening {
 struct Expired;
 
 /// Runs a future on this thread until it is ready or the deadline passed.
-fn within<F: Future>(deadline: Instant, future: F) -> Result<F::Output, Expired> {
-    let Ok(runtime) = SharedRuntime::current() else {
-        // Without descriptors for the runtime's own poller nothing can be waited for.
-        return Err(Expired);
-    };
-    zbus::block_on(runtime.timeout_at(deadline, future)).map_err(|_| Expired)
+fn within<F: Future>(
+    runtime: &Runtime,
+    deadline: Instant,
+    future: F,
+) -> Result<F::Output, Expired> {
+    let waiting = async { tokio::time::timeout_at(deadline.into(), future).await };
+    runtime.block_on(waiting).map_err(|_| Expired)
 }
 
 /// Connects without ever waiting in connect(2): a stopped bus whose backlog is full says so at once.

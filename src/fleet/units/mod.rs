@@ -161,6 +161,10 @@ struct Survey<'a> {
     path: Vec<PathBuf>,
 }
 
+/// What the names of unit files end in, and of the folders of drop-ins for one, for instances, or for all.
+const SERVICE: &str = ".service";
+const DROP_INS: &str = "service.d";
+
 /// A unit file, and whether it or a drop-in names the application's program.
 #[derive(Debug, Clone)]
 struct Listing {
@@ -259,10 +263,15 @@ impl Survey<'_> {
     /// The folders are read here: asking the manager for all its files costs it a quarter of a second,
     /// as it looks up for each whether it is enabled.
     fn look_at(&mut self) -> BTreeMap<String, Listing> {
-        let drop_ins = self.mentioning_drop_ins();
+        let listed: Vec<(PathBuf, Vec<DirEntry>)> = self
+            .path
+            .iter()
+            .map(|root| (root.clone(), ending(root, &[SERVICE, DROP_INS]).collect()))
+            .collect();
+        let drop_ins = self.mentioning_drop_ins(&listed);
         let mut found: BTreeMap<String, Listing> = BTreeMap::new();
         let mut bytes = Vec::new();
-        for root in self.path.clone() {
+        for (root, entries) in listed {
             // Below an open folder a name is found without the way to it.
             let folder = match files::folder(&root) {
                 Ok(folder) => folder,
@@ -273,9 +282,10 @@ impl Survey<'_> {
                     continue;
                 }
             };
-            for entry in ending(&root, ".service") {
+            for entry in entries {
                 let path = entry.path();
-                let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+                let name = path.file_name().and_then(|name| name.to_str());
+                let Some(name) = name.filter(|name| name.ends_with(SERVICE)) else {
                     continue;
                 };
                 // A file of the same name in an earlier folder hides this one.
@@ -321,10 +331,18 @@ impl Survey<'_> {
     }
 
     /// The names of the drop-in folders that hold a file which names the program.
-    fn mentioning_drop_ins(&self) -> BTreeSet<String> {
+    fn mentioning_drop_ins(&self, listed: &[(PathBuf, Vec<DirEntry>)]) -> BTreeSet<String> {
         let mut found = BTreeSet::new();
-        for root in &self.path {
-            for folder in ending(root, "service.d").map(|entry| entry.path()) {
+        for (_, entries) in listed {
+            for entry in entries {
+                let folder = entry.path();
+                if !folder
+                    .as_os_str()
+                    .as_encoded_bytes()
+                    .ends_with(DROP_INS.as_bytes())
+                {
+                    continue;
+                }
                 let Some(name) = folder.file_name().and_then(|name| name.to_str()) else {
                     continue;
                 };
@@ -411,7 +429,7 @@ impl Survey<'_> {
         let mut found = BTreeMap::new();
         for root in &self.path {
             for kind in [".wants", ".requires", ".upholds"] {
-                for folder in ending(root, kind) {
+                for folder in ending(root, &[kind]) {
                     let Ok(listing) = std::fs::read_dir(folder.path()) else {
                         continue;
                     };
@@ -476,12 +494,13 @@ fn is_another(entry: &DirEntry, path: &Path, name: &str) -> bool {
     })
 }
 
-/// What in a folder has a name that ends so; nothing if there is no such folder.
-fn ending(root: &Path, suffix: &str) -> impl Iterator<Item = DirEntry> {
+/// What in a folder has a name with such an end; nothing if there is no such folder.
+fn ending(root: &Path, ends: &[&str]) -> impl Iterator<Item = DirEntry> {
     let listing = std::fs::read_dir(root).into_iter().flatten().flatten();
     listing.filter(move |entry| {
         let name = entry.file_name();
-        name.as_encoded_bytes().ends_with(suffix.as_bytes())
+        let name = name.as_encoded_bytes();
+        ends.iter().any(|end| name.ends_with(end.as_bytes()))
     })
 }
 
