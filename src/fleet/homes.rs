@@ -11,28 +11,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
 use super::installs::identifier;
 use super::runtimes::{Sticky, root_above};
 use super::units::files::read_bounded;
-use super::{Home, HomeStatus, procfs};
+use super::{Home, HomeStatus};
 use crate::app::App;
-use crate::world;
+pub(super) use updater::active_updater;
+
+mod updater;
 
 /// More homes than this below one user's places are an attack, or a mistake to hear of.
 const HOME_LIMIT: usize = 20_000;
 
-/// The sticky profile's file and an updater's marker are a line or two.
+/// The sticky profile's file is a line.
 const SMALL_LIMIT: u64 = 64 << 10;
-
-/// A process that started this much after a marker was written did not write it.
-const CLOCK_SLACK: Duration = Duration::from_secs(2);
-
-/// A marker that names no process counts only while it is young.
-const ANONYMOUS_MARKER_AGE: Duration = Duration::from_secs(20 * 60);
 
 /// A place where a home may be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -120,6 +115,8 @@ pub fn enumerate(app: &App, uid: u32, candidates: &[Candidate]) -> HomesFound {
         uid,
         homes: BTreeMap::new(),
         listed: BTreeSet::new(),
+        updaters: BTreeMap::new(),
+        parent: None,
         found: HomesFound::default(),
     };
     for candidate in candidates {
@@ -136,6 +133,10 @@ struct Search<'a> {
     homes: BTreeMap<(u64, u64), Home>,
     /// Root homes whose profiles were listed.
     listed: BTreeSet<(u64, u64)>,
+    /// The updater that works on each root home, if one does: it is looked for once, not for each profile.
+    updaters: BTreeMap<PathBuf, Option<String>>,
+    /// The folder that was resolved last, and what it is: hundreds of profiles stand in one.
+    parent: Option<(PathBuf, PathBuf)>,
     found: HomesFound,
 }
 
@@ -350,7 +351,7 @@ impl Search<'_> {
             }
             return;
         }
-        let resolved = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+        let resolved = self.resolved(path);
         let status = if path.to_str().is_none() && title == Title::Profile {
             // No application names one so, and no document of ours could: it is shown, and never opened.
             HomeStatus::NotAProfile
@@ -365,7 +366,7 @@ impl Search<'_> {
             id: identifier(&resolved),
             profile: self.profile_name(path, title),
             path: as_text(path),
-            updater: active_updater(self.app, &root),
+            updater: self.updater(&root),
             root: as_text(&root),
             uid: meta.uid(),
             file_id,
@@ -374,6 +375,35 @@ impl Search<'_> {
             foreign_state: None,
         };
         self.homes.insert(file_id, home);
+    }
+
+    /// The path without links.
+    fn resolved(&mut self, path: &Path) -> PathBuf {
+        let is_folder = std::fs::symlink_metadata(path).is_ok_and(|meta| meta.is_dir());
+        let (Some(parent), Some(name), true) = (path.parent(), path.file_name(), is_folder) else {
+            return std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+        };
+        let known = self.parent.as_ref().filter(|(known, _)| known == parent);
+        let real = match known {
+            Some((_, real)) => real.clone(),
+            None => {
+                let Ok(real) = std::fs::canonicalize(parent) else {
+                    return path.to_path_buf();
+                };
+                self.parent = Some((parent.to_path_buf(), real.clone()));
+                real
+            }
+        };
+        real.join(name)
+    }
+
+    fn updater(&mut self, root: &Path) -> Option<String> {
+        if let Some(known) = self.updaters.get(root) {
+            return known.clone();
+        }
+        let found = active_updater(self.app, root);
+        self.updaters.insert(root.to_path_buf(), found.clone());
+        found
     }
 
     fn profile_name(&self, path: &Path, title: Title) -> String {
@@ -461,43 +491,6 @@ impl Search<'_> {
             Err(error) => Sticky::Unknown(format!("cannot read {}: {error}", file.display())),
         }
     }
-}
-
-/// Whether the application's own updater is at work in a root home, and how that is seen.
-pub(super) fn active_updater(app: &App, root: &Path) -> Option<String> {
-    let markers = app.code.updating.iter().map(|name| root.join(name));
-    markers
-        .into_iter()
-        .find_map(|marker| active_marker(&marker))
-}
-
-/// Whether a marker's writer still runs: the process that its first line names, if that one was
-/// there when the marker was written. A pid alone would make a crashed updater block for ever.
-fn active_marker(marker: &Path) -> Option<String> {
-    let meta = std::fs::metadata(marker).ok()?;
-    let written = meta
-        .modified()
-        .ok()?
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    let shown = marker.display();
-    let pid: Option<u32> = read_bounded(marker, SMALL_LIMIT, true)
-        .ok()
-        .and_then(|bytes| {
-            String::from_utf8_lossy(&bytes)
-                .lines()
-                .next()?
-                .trim()
-                .parse()
-                .ok()
-        });
-    let Some(pid) = pid else {
-        let young = world::now().saturating_sub(written) < ANONYMOUS_MARKER_AGE;
-        return young.then(|| format!("{shown} exists"));
-    };
-    let process = procfs::read(pid, &[]).ok().flatten()?;
-    let started = Duration::from_nanos(process.started_at_nanos);
-    (started <= written + CLOCK_SLACK).then(|| format!("{shown} names process {pid}, which runs"))
 }
 
 #[cfg(test)]

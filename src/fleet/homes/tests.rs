@@ -1,5 +1,8 @@
 #![expect(clippy::disallowed_methods, reason = "builds homes to look at")]
 
+use std::time::{Duration, UNIX_EPOCH};
+
+use super::updater::active_marker;
 use super::*;
 
 fn app() -> App {
